@@ -1,0 +1,10 @@
+//! Proves from the recorded history of a distributed lock what went wrong: double ownership, stale writes,
+//! lost updates.
+#![forbid(unsafe_code)]
+
+pub mod check;
+pub mod contract;
+pub mod history;
+pub mod plan;
+pub mod registry;
+pub mod verdict;
