@@ -99,23 +99,29 @@ impl Bounds {
     }
 
     /// When the lease of an attempt has certainly run out, given the renewals called before `before`.
-    pub(crate) fn lease_over(&self, ledger: &Ledger, attempt: &Attempt, before: u64) -> Option<u64> {
+    ///
+    /// `abandoned`: a library that gives up or is killed may leave one background renewal behind of which the
+    /// history does not tell. It counts from before the lease ran out, so it adds a term at most.
+    pub(crate) fn lease_over(
+        &self,
+        ledger: &Ledger,
+        attempt: &Attempt,
+        before: u64,
+        abandoned: bool,
+    ) -> Option<u64> {
         let contract = &self.contract;
         let hidden = contract.renews == Renews::Hidden || contract.prolongs;
         if contract.term != Term::Lease || hidden || attempt.outcome != Outcome::Ok {
             return None;
         }
-        // A killed client may have sent a renewal that it could not record any more.
-        if contract.renews == Renews::Recorded && ledger.death_of(attempt.process).is_some() {
-            return None;
-        }
+        let abandoned = u64::from(abandoned && contract.renews == Renews::Recorded);
         let most = attempt.ttl_ms_max?;
         let earlier = || attempt.renewals.iter().filter(move |renewal| renewal.call.start < before);
         let from = earlier()
             .filter(|renewal| renewal.outcome == Outcome::Ok)
             .map(|renewal| renewal.by)
             .fold(attempt.granted_by, u64::max);
-        let unknown = earlier().filter(|renewal| renewal.outcome == Outcome::Info).count() as u64;
+        let unknown = earlier().filter(|renewal| renewal.outcome == Outcome::Info).count() as u64 + abandoned;
         let over = self.most_end(from, most).saturating_add(unknown.saturating_mul(most.saturating_mul(MS)));
         let disturbed = ledger.faults.iter().any(|fault| {
             let touches = fault.begin <= over && fault.end.is_none_or(|end| end >= attempt.acquire.start);
@@ -148,7 +154,7 @@ pub(crate) fn of_attempt(
         granted: None,
         retaken: Vec::new(),
         adrift_from: FOREVER,
-        certain_end: bounds.lease_over(ledger, attempt, FOREVER),
+        certain_end: bounds.lease_over(ledger, attempt, FOREVER, true),
         believed: None,
         proven_until: FOREVER,
         held_within: None,
