@@ -250,6 +250,7 @@ struct Open {
     wait_ms: Option<u64>,
     shared: Option<bool>,
     permits: Option<u64>,
+    owner: Option<u64>,
     token: Option<u64>,
     write_id: Option<u64>,
 }
@@ -443,6 +444,7 @@ impl Ledger {
             wait_ms: event.value.wait_ms,
             shared: event.value.shared,
             permits: event.value.permits,
+            owner: event.value.owner.as_deref().map(identity),
             token: event.value.token,
             write_id: event.value.write_id,
         }
@@ -515,7 +517,8 @@ impl Ledger {
             return;
         }
         let value = event.map(|event| &event.value);
-        let owner = self.owner_of(process, value.and_then(|value| value.owner.as_deref()).map(identity));
+        let named = value.and_then(|value| value.owner.as_deref()).map(identity);
+        let owner = self.owner_of(process, named.or(open.owner));
         let mut attempt = Attempt {
             id: 0,
             process,

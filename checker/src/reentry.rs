@@ -16,8 +16,8 @@ pub(crate) struct Hold {
     pub(crate) members: Vec<u32>,
     /// The outermost attempt; re-entries appear as renewals, the release is that of the whole.
     pub(crate) attempt: Attempt,
-    /// The calls of all its releases, in order.
-    pub(crate) releases: Vec<u64>,
+    /// All its releases, in the order of their calls: when, and whether its outcome is known.
+    pub(crate) releases: Vec<(u64, bool)>,
     /// The releases of re-entries.
     pub(crate) inner: Vec<Call>,
     /// An acquire of unknown outcome may be counted, too.
@@ -132,9 +132,10 @@ fn join_owner(ledger: &Ledger, term: Term, attempts: &[u32]) -> Vec<Hold> {
             Step::Left(number) => {
                 count -= 1;
                 let release = release_at(of(number), at);
-                adrift += usize::from(release.is_none_or(|release| release.outcome == Outcome::Info));
+                let known = release.is_some_and(|release| release.outcome == Outcome::Ok);
+                adrift += usize::from(!known);
                 let Some(hold) = open.as_mut() else { continue };
-                hold.releases.push(at);
+                hold.releases.push((at, known));
                 if count >= 1 {
                     hold.inner.extend(release.map(|release| release.call));
                 } else {

@@ -139,14 +139,14 @@ fn stop_of(ledger: &Ledger, attempt: &Attempt) -> u64 {
     release.min(lost).min(death)
 }
 
-/// The intervals of one attempt. `releases` are the calls of all releases of a reentrant hold, in order; of
-/// any other hold, empty.
+/// The intervals of one attempt. `releases` are those of a reentrant hold, in the order of their calls, each with
+/// whether its outcome is known; of any other hold, empty.
 pub(crate) fn of_attempt(
     ledger: &Ledger,
     bounds: &Bounds,
     number: u32,
     attempt: &Attempt,
-    releases: &[u64],
+    releases: &[(u64, bool)],
 ) -> Tenure {
     let stop = stop_of(ledger, attempt);
     let mut tenure = Tenure {
@@ -207,7 +207,7 @@ fn grant(
     bounds: &Bounds,
     attempt: &Attempt,
     stop: u64,
-    releases: &[u64],
+    releases: &[(u64, bool)],
     tenure: &mut Tenure,
 ) {
     let lease = bounds.contract.term == Term::Lease;
@@ -217,6 +217,7 @@ fn grant(
     let mut start = attempt.acquire.end;
     let mut end = end_from(attempt.granted_after);
     let mut cap = stop;
+    let mut void = false;
     let mut segments = Vec::new();
     for renewal in sorted(&attempt.renewals).iter().filter(|renewal| renewal.call.start < stop) {
         if renewal.outcome == Outcome::Info {
@@ -227,16 +228,18 @@ fn grant(
             end = end.max(end_from(renewal.after));
             continue;
         }
-        segments.push(Segment { start, end: end.min(cap) });
+        segments.extend((!void).then_some(Segment { start, end: end.min(cap) }));
         tenure.adrift_from = tenure.adrift_from.min(renewal.call.start);
         (start, end) = (renewal.by, end_from(renewal.after));
         if renewal.reentry {
             // After a lapse the service counts from one again, whatever the client counts.
-            let first = releases.iter().find(|release| **release > renewal.call.start);
-            cap = stop.min(first.copied().unwrap_or(FOREVER));
+            let first = releases.iter().find(|(at, _)| *at > renewal.call.start);
+            cap = stop.min(first.map_or(FOREVER, |(at, _)| *at));
+            // And a release that nobody answered may hit the new hold.
+            void = releases.iter().any(|(at, known)| *at < renewal.by && !known);
         }
     }
-    segments.push(Segment { start, end: end.min(cap) });
+    segments.extend((!void).then_some(Segment { start, end: end.min(cap) }));
     let mut segments = segments.into_iter();
     tenure.granted = segments.next();
     tenure.retaken = segments.collect();

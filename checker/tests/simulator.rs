@@ -583,7 +583,9 @@ impl Simulation<'_> {
         let wait = if patient { self.random.between(1, self.world.ttl_ms * 3) } else { 0 };
         self.clients[number].wait_until = self.now + wait * MS;
         let ttl = (self.world.contract.term == Term::Lease).then_some(self.world.ttl_ms);
+        let identity = self.world.old_identity.then(|| format!("host-{owner}"));
         self.invoke(number, Function::Acquire, |invoke| {
+            invoke.value.owner = identity.map(Into::into);
             invoke.value.ttl_ms = ttl;
             invoke.value.wait_ms = Some(wait);
         });
