@@ -18,6 +18,7 @@ pub mod plan;
 pub mod readers;
 mod reentry;
 pub mod registry;
+pub mod search;
 mod sweep;
 mod tenure;
 pub mod verdict;
