@@ -8,12 +8,13 @@ use crate::{
     contract::{Contract, Mode},
     ledger::{Ledger, Outcome},
     metrics,
+    models::Judgement,
     plan::{Plan, Vacuity},
     verdict::{Anomaly, Severity, Valid, Verdict},
 };
 
 /// The verdict on a whole history.
-pub(crate) fn verdict(case: &Case<'_>, plan: Option<&Plan>) -> Verdict {
+pub(crate) fn verdict(case: &Case<'_>, plan: Option<&Plan>, judgement: Option<Judgement>) -> Verdict {
     let mut verdict = Verdict::empty();
     verdict.counts = case.ledger.counts.clone();
     verdict.counts.holds =
@@ -30,6 +31,17 @@ pub(crate) fn verdict(case: &Case<'_>, plan: Option<&Plan>) -> Verdict {
             verdict.anomalies.push(anomaly);
         }
     }
+    let mut unknown = Vec::new();
+    if let Some(judgement) = judgement {
+        let answer = match (judgement.anomalies.is_empty(), judgement.unknown.is_empty()) {
+            (false, _) => Valid::False,
+            (true, false) => Valid::Unknown,
+            (true, true) => Valid::True,
+        };
+        answers.insert(Analysis::Linearizable, answer);
+        verdict.anomalies.extend(judgement.anomalies);
+        unknown = judgement.unknown;
+    }
     // Stable: kinds of one severity stay in the order of the registry.
     verdict.anomalies.sort_by_key(|anomaly| (anomaly.severity, anomaly.count == 0));
     verdict.analyses =
@@ -37,6 +49,7 @@ pub(crate) fn verdict(case: &Case<'_>, plan: Option<&Plan>) -> Verdict {
     verdict.metrics = metrics::measure(case);
     verdict.notes = notes(case);
     verdict.unknown_because = unknown_because(case, &verdict, plan);
+    verdict.unknown_because.extend(unknown);
     let violated =
         verdict.anomalies.iter().any(|anomaly| anomaly.severity == Severity::Violation && anomaly.count > 0);
     verdict.valid = match (violated, verdict.unknown_because.is_empty()) {

@@ -13,6 +13,7 @@ mod judge;
 mod ledger;
 mod live;
 mod metrics;
+pub mod models;
 mod names;
 pub mod plan;
 pub mod readers;

@@ -53,6 +53,11 @@ pub trait Spec {
     /// The state after an operation; `None` if it cannot have returned what it did in this state.
     fn step(&self, state: &Self::State, operation: &Self::Operation) -> Option<Self::State>;
 
+    /// A state in words.
+    fn describe(&self, state: &Self::State) -> String {
+        format!("{state:?}")
+    }
+
     /// Can this operation change nothing any more, from this state on, whatever comes? Those of unknown
     /// outcome for which this holds are forgotten, so that they do not pile up.
     fn inert(&self, _state: &Self::State, _operation: &Self::Operation) -> bool {
