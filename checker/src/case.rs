@@ -204,6 +204,11 @@ impl<'a> Case<'a> {
         self.joined.get(&own).map_or_else(|| vec![own], |hold| hold.members.clone())
     }
 
+    /// May the owner of this reentrant hold have got the lock by an acquire of which nobody knows the outcome?
+    pub(crate) fn doubtful(&self, place: u32) -> bool {
+        self.joined.get(&self.tenure(place).attempt).is_some_and(|hold| hold.doubtful)
+    }
+
     pub(crate) fn lock_of(&self, place: u32) -> &LockCase {
         &self.locks[self.attempt(place).lock as usize]
     }

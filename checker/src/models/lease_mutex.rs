@@ -54,6 +54,6 @@ impl Spec for LeaseMutex {
 
     fn inert(&self, state: &Self::State, operation: &Operation) -> bool {
         let over = operation.after_acquire && *state != Some(operation.attempt);
-        over && operation.what == What::MayFree
+        over && matches!(operation.what, What::MayFree | What::Expire)
     }
 }

@@ -39,7 +39,8 @@ pub(crate) struct Operation {
     pub(crate) shared: bool,
     pub(crate) permits: u32,
     pub(crate) token: Option<u64>,
-    /// Its acquire has returned before it can be called: once freed, it stays so.
+    /// It is called after its acquire has returned, and nothing takes the lock anew for this attempt: once it
+    /// does not hold, it never will again.
     pub(crate) after_acquire: bool,
 }
 
@@ -88,7 +89,7 @@ fn operations(case: &Case<'_>, lock: u32, leases: bool, unit: fn(&Attempt) -> u6
             shared: attempt.shared,
             permits: attempt.permits,
             token: attempt.token,
-            after_acquire: known,
+            after_acquire: known && !(leases && retakes(case, number as u32)),
         };
         all.push(told(case, attempt, operation(What::Acquire), "acquire", attempt.acquire, known));
         for release in attempt.releases() {
@@ -104,6 +105,10 @@ fn operations(case: &Case<'_>, lock: u32, leases: bool, unit: fn(&Attempt) -> u6
         }
     }
     all
+}
+
+fn retakes(case: &Case<'_>, number: u32) -> bool {
+    case.place_of(number).is_some_and(|place| !case.tenure(place).retaken.is_empty())
 }
 
 fn meaning(release: &Release) -> (What, bool) {
@@ -129,7 +134,10 @@ fn expiries(
         all.push(expiry(operation(What::Expire), attempt.acquire.start));
         return;
     };
-    all.push(expiry(operation(What::Expire), granted.end));
+    // The lease of a grant that was slower than it may run out before the grant is seen.
+    let mut first = operation(What::Expire);
+    first.after_acquire &= granted.end >= attempt.acquire.end;
+    all.push(expiry(first, granted.end));
     for segment in &tenure.retaken {
         let renewal = attempt.renewals.iter().find(|renewal| renewal.by == segment.start);
         if let Some(renewal) = renewal {
