@@ -49,7 +49,7 @@ pub(crate) fn leaks(case: &Case<'_>) -> Vec<Leak> {
 }
 
 fn leaks_of(case: &Case<'_>, number: u32, lock: &LockCase) -> Vec<Leak> {
-    let wants = wants(case, number, lock);
+    let wants = wants(case, lock);
     if wants.is_empty() {
         return Vec::new();
     }
@@ -95,14 +95,10 @@ struct Want {
     refused: bool,
 }
 
-fn wants(case: &Case<'_>, number: u32, lock: &LockCase) -> Vec<Want> {
-    let refused = case.ledger.refused.iter().enumerate().filter(|(_, refused)| refused.lock == number);
-    let refused = refused.map(|(asker, refused)| Want {
-        at: refused.call.start,
-        asked_before: refused.call.end,
-        asker: asker as u32,
-        refused: true,
-    });
+fn wants(case: &Case<'_>, lock: &LockCase) -> Vec<Want> {
+    let refused = lock.refused.iter().map(|asker| (*asker, case.ledger.refused[*asker as usize].call));
+    let refused =
+        refused.map(|(asker, call)| Want { at: call.start, asked_before: call.end, asker, refused: true });
     // Who was granted in the end did not have it before he sent the request that was granted.
     let late = lock.tenures.iter().map(|place| (*place, case.attempt(*place)));
     let late = late.filter(|(_, attempt)| attempt.waited && attempt.outcome == Outcome::Ok);
@@ -164,7 +160,7 @@ pub(crate) fn phantoms(case: &Case<'_>) -> Vec<Phantom> {
     if case.ledger.refused.is_empty() || !case.is_mutex() || case.contract().reentrant {
         return phantoms;
     }
-    for (number, lock) in case.locks.iter().enumerate() {
+    for lock in case.locks.iter().filter(|lock| !lock.refused.is_empty()) {
         // By the call of the acquire: who may hold the longest of all called so far.
         let mut holds: Vec<(u64, u64, u32)> =
             lock.tenures.iter().map(|place| may_hold(case, *place)).collect();
@@ -174,14 +170,12 @@ pub(crate) fn phantoms(case: &Case<'_>) -> Vec<Phantom> {
             let before = longest.last().copied().filter(|(longest, _)| longest >= over);
             longest.push(before.unwrap_or((*over, *place)));
         }
-        for (asker, refused) in case.ledger.refused.iter().enumerate() {
-            let call = refused.call;
+        for asker in lock.refused.iter().copied() {
+            let call = case.ledger.refused[asker as usize].call;
             let count = holds.partition_point(|(asked, _, _)| *asked <= call.end);
             let last = count.checked_sub(1).map(|last| longest[last]);
-            if let Some((_, last)) =
-                last.filter(|(over, _)| refused.lock == number as u32 && *over < call.start)
-            {
-                phantoms.push(Phantom { last, asker: asker as u32 });
+            if let Some((_, last)) = last.filter(|(over, _)| *over < call.start) {
+                phantoms.push(Phantom { last, asker });
             }
         }
     }

@@ -152,8 +152,8 @@ fn opportunities(case: &Case<'_>) -> u64 {
         let Some(believed) = tenure.believed else { return false };
         let granted = &case.lock_of(*place).granted;
         let later = &granted.all()[granted.count_before(believed.start.saturating_add(1))..];
-        let rival = later.iter().find(|span| span.owner != attempt.owner);
-        rival.is_some_and(|rival| rival.start < believed.end)
+        let mut meanwhile = later.iter().take_while(|span| span.start < believed.end);
+        meanwhile.any(|span| span.owner != attempt.owner)
     };
     let struck = |place: &u32| {
         let attempt = case.attempt(*place);
@@ -170,9 +170,9 @@ fn opportunities(case: &Case<'_>) -> u64 {
 }
 
 fn asked_between(case: &Case<'_>, lock: u32, owner: u64, from: u64, to: u64) -> bool {
-    let refused = case.ledger.refused.iter().filter(|refused| refused.lock == lock);
-    let mut refused = refused.map(|refused| refused.call);
-    let others = case.locks[lock as usize].tenures.iter().map(|place| case.attempt(*place));
+    let lock = &case.locks[lock as usize];
+    let mut refused = lock.refused.iter().map(|number| case.ledger.refused[*number as usize].call);
+    let others = lock.tenures.iter().map(|place| case.attempt(*place));
     let mut others = others.filter(|other| other.owner != owner && other.outcome == Outcome::Ok);
     refused.any(|call| call.start > from && call.end < to)
         || others.any(|other| other.acquire.start > from && other.acquire.end < to)
