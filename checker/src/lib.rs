@@ -5,6 +5,7 @@
 pub mod check;
 pub mod contract;
 pub mod history;
+mod owned;
 pub mod plan;
 pub mod registry;
 pub mod verdict;
