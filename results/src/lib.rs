@@ -4,7 +4,9 @@
 //! judgement of a run ([`expectation::judge`]) looks at the verdict alone.
 #![forbid(unsafe_code)]
 
+mod draw;
 pub mod expectation;
+mod recording;
 pub mod render;
 pub mod store;
 

@@ -38,3 +38,112 @@ pub(crate) fn plan() -> Plan {
         machine: BTreeMap::new(),
     }
 }
+
+/// Writes histories, with stamps in milliseconds.
+pub(crate) struct Script {
+    lines: Vec<String>,
+    index: u64,
+}
+
+impl Script {
+    /// A history of a lease lock with atomic tokens.
+    pub(crate) fn new() -> Self {
+        let contract = r#"{"term":"lease","token":"atomic","granularity_ms":1}"#;
+        let header = format!(
+            r#"{{"fencepost":1,"test":"redis/daily-report/pause-holder","seed":7,"contract":{contract},"fence":"none","resource":"service"}}"#
+        );
+        Self { lines: vec![header], index: 0 }
+    }
+
+    /// One event.
+    #[expect(clippy::too_many_arguments, reason = "a line of a script, read in columns")]
+    pub(crate) fn event(
+        &mut self,
+        ms: f64,
+        who: &str,
+        kind: &str,
+        f: &str,
+        attempt: u64,
+        start_ms: f64,
+        more: &str,
+    ) {
+        let ns = |ms: f64| (ms * 1e6) as u64;
+        let end = if kind == "invoke" { String::new() } else { format!(r#""end":{},"#, ns(ms)) };
+        let index = self.index;
+        self.index += 1;
+        self.lines.push(format!(
+            r#"{{"index":{index},"time":{},"process":"{who}","type":"{kind}","f":"{f}","lock":"daily-sales","attempt":{attempt},"start":{},{end}{more}}}"#,
+            ns(ms) + 20_000, ns(start_ms),
+        ));
+    }
+
+    /// An operation from its call to its return, where nothing happens in between.
+    pub(crate) fn operation(
+        &mut self,
+        from_ms: f64,
+        until_ms: f64,
+        who: &str,
+        f: &str,
+        attempt: u64,
+        kind: &str,
+        more: &str,
+    ) {
+        let key = if matches!(f, "read" | "write") { r#""key":"report""# } else { r#""value":{}"# };
+        self.event(from_ms, who, "invoke", f, attempt, from_ms, key);
+        self.event(until_ms, who, kind, f, attempt, from_ms, more);
+    }
+
+    /// A fault on a client.
+    pub(crate) fn fault(&mut self, ms: f64, phase: &str, number: u64, target: &str) {
+        let ns = (ms * 1e6) as u64;
+        let index = self.index;
+        self.index += 1;
+        self.lines.push(format!(
+            r#"{{"index":{index},"time":{ns},"process":"nemesis","type":"info","f":"pause-holder","fault":{number},"start":{ns},"end":{ns},"value":{{"targets":["{target}"],"phase":"{phase}"}}}}"#
+        ));
+    }
+
+    /// All lines.
+    pub(crate) fn text(&self) -> String {
+        self.lines.join("\n") + "\n"
+    }
+
+    fn acquire(&mut self, from_ms: f64, until_ms: f64, who: &str, attempt: u64, token: u64) {
+        let more = format!(r#""value":{{"token":{token},"ttl_ms":1000}}"#);
+        self.operation(from_ms, until_ms, who, "acquire", attempt, "ok", &more);
+    }
+
+    fn busy(&mut self, from_ms: f64, who: &str, attempt: u64) {
+        let more = r#""value":{"error":{"cause":"busy","source":"server"}}"#;
+        self.operation(from_ms, from_ms + 0.4, who, "acquire", attempt, "fail", more);
+    }
+
+    fn write(&mut self, from_ms: f64, who: &str, attempt: u64, token: u64, position: u64, kind: &str) {
+        let more = format!(
+            r#""key":"report","value":{{"token":{token},"write_id":{attempt},"position":{position},"replaced":0,"highest_token_before":0}}"#
+        );
+        self.operation(from_ms, from_ms + 1.2, who, "write", attempt, kind, &more);
+    }
+
+    fn release(&mut self, from_ms: f64, who: &str, attempt: u64, released: bool) {
+        let more = format!(r#""value":{{"released":{released}}}"#);
+        self.operation(from_ms, from_ms + 0.5, who, "release", attempt, "ok", &more);
+    }
+}
+
+/// The classic story: a holder stopped past its lease writes after its successor.
+pub(crate) fn stale_write() -> String {
+    let mut script = Script::new();
+    script.acquire(10.0, 11.0, "c1", 1, 1);
+    script.fault(50.0, "begin", 1, "c1");
+    for retry in 0..21 {
+        script.busy(15.0 + 48.0 * f64::from(retry), "c2", 100 + u64::try_from(retry).unwrap());
+    }
+    script.acquire(1_020.0, 1_021.0, "c2", 2, 2);
+    script.write(1_060.0, "c2", 2, 2, 1, "ok");
+    script.release(1_064.0, "c2", 2, true);
+    script.fault(1_550.0, "end", 1, "c1");
+    script.write(1_551.0, "c1", 1, 1, 2, "ok");
+    script.release(1_554.0, "c1", 1, false);
+    script.text()
+}
