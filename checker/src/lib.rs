@@ -2,9 +2,11 @@
 //! lost updates.
 #![forbid(unsafe_code)]
 
+pub mod anomalies;
 pub mod check;
 pub mod contract;
 pub mod history;
 pub mod plan;
+pub mod readers;
 pub mod registry;
 pub mod verdict;
