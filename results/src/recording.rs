@@ -5,30 +5,14 @@
 use std::{
     collections::{BTreeMap, HashMap},
     fs::File,
-    io::{self, BufRead as _, BufReader},
+    io::{BufRead, BufReader},
     path::Path,
 };
 
-use fencepost_checker::history::{Cause, Event, Function, Header, Kind, Phase, Released};
-
-/// Why a history cannot be drawn.
-#[derive(Debug, thiserror::Error)]
-pub enum ReadError {
-    /// It cannot be read.
-    #[error("cannot read the history: {0}")]
-    Io(#[from] io::Error),
-    /// A line is not what it should be.
-    #[error("line {line} of the history is not valid: {why}")]
-    Malformed {
-        /// The line's number, from 1.
-        line: u64,
-        /// What is wrong.
-        why: String,
-    },
-    /// There is not even a header.
-    #[error("the history is empty")]
-    Empty,
-}
+use fencepost_checker::{
+    history::{Cause, Event, Function, Header, Kind, Phase, Released},
+    readers::{self, ReadError},
+};
 
 /// How an operation ended.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
@@ -110,35 +94,19 @@ pub(crate) struct Recording {
 }
 
 impl Recording {
-    /// Reads a history. A torn last line is dropped, as everywhere.
+    /// Reads a history.
     pub(crate) fn read(path: &Path) -> Result<Self, ReadError> {
-        Self::parse(BufReader::new(File::open(path)?))
+        let file = File::open(path).map_err(|source| ReadError::Io { line: 1, source })?;
+        Self::parse(BufReader::new(file))
     }
 
     /// Reads a history's lines.
-    pub(crate) fn parse(mut lines: impl io::BufRead) -> Result<Self, ReadError> {
-        let mut buffer = String::new();
-        let mut line = 1;
-        lines.read_line(&mut buffer)?;
-        if buffer.trim().is_empty() {
-            return Err(ReadError::Empty);
-        }
-        let malformed =
-            |line, error: serde_json::Error| ReadError::Malformed { line, why: error.to_string() };
-        let header = serde_json::from_str(&buffer).map_err(|error| malformed(line, error))?;
-        let mut reading = Reading::new(header);
-        loop {
-            buffer.clear();
-            line += 1;
-            if lines.read_line(&mut buffer)? == 0 {
-                return Ok(reading.finish());
-            }
-            match serde_json::from_str(&buffer) {
-                Ok(event) => reading.push(&event),
-                Err(_) if !buffer.ends_with('\n') => return Ok(reading.finish()),
-                Err(error) => return Err(malformed(line, error)),
-            }
-        }
+    pub(crate) fn parse(lines: impl BufRead) -> Result<Self, ReadError> {
+        let mut reading = None;
+        let finished = readers::read(lines, |header, event| {
+            reading.get_or_insert_with(|| Reading::new(header.clone())).push(event);
+        })?;
+        Ok(reading.unwrap_or_else(|| Reading::new(finished.header)).finish())
     }
 }
 
@@ -349,7 +317,7 @@ mod tests {
         let mut lines: Vec<_> = whole.lines().collect();
         lines[3] = "{";
         let error = Recording::parse(lines.join("\n").as_bytes()).unwrap_err().to_string();
-        assert!(error.starts_with("line 4 of the history is not valid"), "{error}");
+        assert!(error.starts_with("line 4 is not an event"), "{error}");
         assert!(matches!(Recording::parse(&b""[..]), Err(ReadError::Empty)));
     }
 }

@@ -2,7 +2,13 @@
 
 use std::collections::BTreeMap;
 
-use fencepost_checker::plan::{Drive, Expectation, OnLost, Plan, Span, Vacuity};
+use fencepost_checker::{
+    history::Function,
+    plan::{Drive, Expectation, OnLost, Plan, Span, Vacuity},
+    verdict::{Anomaly, FaultInForce, Meeting, Severity, Valid, Verdict},
+};
+
+use crate::recording::Recording;
 
 /// A plan as of a run on redis with stopped holders.
 pub(crate) fn plan() -> Plan {
@@ -41,8 +47,9 @@ pub(crate) fn plan() -> Plan {
 
 /// Writes histories, with stamps in milliseconds.
 pub(crate) struct Script {
-    lines: Vec<String>,
-    index: u64,
+    header: String,
+    /// Time, nanoseconds, and the line without its index.
+    events: Vec<(u64, String)>,
 }
 
 impl Script {
@@ -52,7 +59,7 @@ impl Script {
         let header = format!(
             r#"{{"fencepost":1,"test":"redis/daily-report/pause-holder","seed":7,"contract":{contract},"fence":"none","resource":"service"}}"#
         );
-        Self { lines: vec![header], index: 0 }
+        Self { header, events: Vec::new() }
     }
 
     /// One event.
@@ -69,12 +76,12 @@ impl Script {
     ) {
         let ns = |ms: f64| (ms * 1e6) as u64;
         let end = if kind == "invoke" { String::new() } else { format!(r#""end":{},"#, ns(ms)) };
-        let index = self.index;
-        self.index += 1;
-        self.lines.push(format!(
-            r#"{{"index":{index},"time":{},"process":"{who}","type":"{kind}","f":"{f}","lock":"daily-sales","attempt":{attempt},"start":{},{end}{more}}}"#,
-            ns(ms) + 20_000, ns(start_ms),
-        ));
+        let time = ns(ms) + 20_000;
+        let line = format!(
+            r#""time":{time},"process":"{who}","type":"{kind}","f":"{f}","lock":"daily-sales","attempt":{attempt},"start":{},{end}{more}}}"#,
+            ns(start_ms),
+        );
+        self.events.push((time, line));
     }
 
     /// An operation from its call to its return, where nothing happens in between.
@@ -96,36 +103,49 @@ impl Script {
     /// A fault on a client.
     pub(crate) fn fault(&mut self, ms: f64, phase: &str, number: u64, target: &str) {
         let ns = (ms * 1e6) as u64;
-        let index = self.index;
-        self.index += 1;
-        self.lines.push(format!(
-            r#"{{"index":{index},"time":{ns},"process":"nemesis","type":"info","f":"pause-holder","fault":{number},"start":{ns},"end":{ns},"value":{{"targets":["{target}"],"phase":"{phase}"}}}}"#
-        ));
+        let line = format!(
+            r#""time":{ns},"process":"nemesis","type":"info","f":"pause-holder","fault":{number},"start":{ns},"end":{ns},"value":{{"targets":["{target}"],"phase":"{phase}"}}}}"#
+        );
+        self.events.push((ns, line));
     }
 
-    /// All lines.
+    /// All lines, in the order of time.
     pub(crate) fn text(&self) -> String {
-        self.lines.join("\n") + "\n"
+        let mut events = self.events.clone();
+        events.sort_by_key(|(time, _)| *time);
+        let mut text = format!("{}\n", self.header);
+        for (index, (_, line)) in events.iter().enumerate() {
+            text += &format!("{{\"index\":{index},{line}\n");
+        }
+        text
     }
 
-    fn acquire(&mut self, from_ms: f64, until_ms: f64, who: &str, attempt: u64, token: u64) {
+    pub(crate) fn acquire(&mut self, from_ms: f64, until_ms: f64, who: &str, attempt: u64, token: u64) {
         let more = format!(r#""value":{{"token":{token},"ttl_ms":1000}}"#);
         self.operation(from_ms, until_ms, who, "acquire", attempt, "ok", &more);
     }
 
-    fn busy(&mut self, from_ms: f64, who: &str, attempt: u64) {
+    pub(crate) fn busy(&mut self, from_ms: f64, who: &str, attempt: u64) {
         let more = r#""value":{"error":{"cause":"busy","source":"server"}}"#;
         self.operation(from_ms, from_ms + 0.4, who, "acquire", attempt, "fail", more);
     }
 
-    fn write(&mut self, from_ms: f64, who: &str, attempt: u64, token: u64, position: u64, kind: &str) {
+    pub(crate) fn write(
+        &mut self,
+        from_ms: f64,
+        who: &str,
+        attempt: u64,
+        token: u64,
+        position: u64,
+        kind: &str,
+    ) {
         let more = format!(
             r#""key":"report","value":{{"token":{token},"write_id":{attempt},"position":{position},"replaced":0,"highest_token_before":0}}"#
         );
         self.operation(from_ms, from_ms + 1.2, who, "write", attempt, kind, &more);
     }
 
-    fn release(&mut self, from_ms: f64, who: &str, attempt: u64, released: bool) {
+    pub(crate) fn release(&mut self, from_ms: f64, who: &str, attempt: u64, released: bool) {
         let more = format!(r#""value":{{"released":{released}}}"#);
         self.operation(from_ms, from_ms + 0.5, who, "release", attempt, "ok", &more);
     }
@@ -146,4 +166,45 @@ pub(crate) fn stale_write() -> String {
     script.write(1_551.0, "c1", 1, 1, 2, "ok");
     script.release(1_554.0, "c1", 1, false);
     script.text()
+}
+
+/// A verdict on [`stale_write`].
+pub(crate) fn stale_write_verdict() -> Verdict {
+    let recording = Recording::parse(stale_write().as_bytes()).unwrap();
+    let writes = recording.operations.iter().filter(|operation| operation.f == Function::Write);
+    let witness = writes.filter_map(|write| write.completion).collect();
+    let text = "c1 (token 1) wrote 'report' at 1.551 s, after c2 (token 2), whose hold began when c1's lease had run out at 1.009 s: the newer report is overwritten by the older one";
+    let meeting = |hold: &crate::recording::Hold| Meeting {
+        process: hold.process.clone(),
+        attempt: hold.attempt,
+        what: "believed".to_owned(),
+        begin_ns: hold.begin,
+        end_ns: hold.believed_end,
+    };
+    let fault = FaultInForce {
+        fault: 1,
+        f: "pause-holder".to_owned(),
+        targets: vec!["c1".to_owned()],
+        begin_ns: 50_000_000,
+        end_ns: Some(1_550_000_000),
+    };
+    let anomaly = Anomaly {
+        id: "stale-write".to_owned(),
+        severity: Severity::Violation,
+        lock: Some("daily-sales".to_owned()),
+        count: 1,
+        possible: 0,
+        text: text.to_owned(),
+        witness,
+        intervals: recording.holds.iter().map(meeting).collect(),
+        at_ns: 1_551_500_000,
+        during: vec![fault],
+        assumes: Vec::new(),
+    };
+    Verdict {
+        valid: Valid::False,
+        summary: "the lock let a stale report overwrite a newer one".to_owned(),
+        anomalies: vec![anomaly],
+        ..Verdict::empty()
+    }
 }
