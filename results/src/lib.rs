@@ -6,9 +6,11 @@
 
 mod draw;
 pub mod expectation;
+mod outputs;
 mod recording;
 pub mod render;
 pub mod store;
+mod timeline;
 
 #[cfg(test)]
 mod samples;

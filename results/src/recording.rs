@@ -78,6 +78,15 @@ pub(crate) struct Fault {
     pub(crate) end: u64,
 }
 
+/// Something that befell a client.
+#[derive(Clone, Debug)]
+pub(crate) struct Moment {
+    pub(crate) process: String,
+    pub(crate) at: u64,
+    /// In a word or two.
+    pub(crate) what: &'static str,
+}
+
 /// A run, read.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Recording {
@@ -88,6 +97,8 @@ pub(crate) struct Recording {
     pub(crate) holds: Vec<Hold>,
     /// In the order of their begins.
     pub(crate) faults: Vec<Fault>,
+    /// Notices of loss, and deaths.
+    pub(crate) moments: Vec<Moment>,
     pub(crate) events: u64,
     /// The last stamp, nanoseconds of the run.
     pub(crate) end: u64,
@@ -136,15 +147,20 @@ impl Reading {
         self.recording.events += 1;
         match (&event.f, event.kind) {
             (Function::Lost, _) => {
+                let told = event.end.or(event.start).unwrap_or(event.time);
+                self.push_moment(&event.process, told, "told: lost");
                 if let Some(attempt) = event.attempt {
-                    let told = event.end.or(event.start).unwrap_or(event.time);
                     self.disbelief.entry(attempt).or_insert(told);
                 }
             }
             (Function::Kill | Function::Exit, _) => {
                 let died = event.start.unwrap_or(event.time);
-                self.deaths.push((event.process.to_string(), died));
-                self.deaths.extend(event.value.targets.iter().map(|target| (target.to_string(), died)));
+                for process in event.value.targets.iter().chain([&event.process]) {
+                    self.deaths.push((process.to_string(), died));
+                    if event.f == Function::Kill {
+                        self.push_moment(process, died, "killed");
+                    }
+                }
             }
             (Function::Other(name), _) if event.fault.is_some() || event.process == "nemesis" => {
                 self.push_fault(name, event);
@@ -152,6 +168,10 @@ impl Reading {
             (_, Kind::Invoke) => self.push_invoke(event),
             (_, kind) => self.push_completion(event, kind),
         }
+    }
+
+    fn push_moment(&mut self, process: &str, at: u64, what: &'static str) {
+        self.recording.moments.push(Moment { process: process.to_owned(), at, what });
     }
 
     fn push_fault(&mut self, name: &str, event: &Event<'_>) {
@@ -258,10 +278,9 @@ impl Reading {
         let mut releases: HashMap<u64, u64> = HashMap::new();
         for operation in &mut self.recording.operations {
             operation.end = operation.end.min(end);
-            if operation.f == Function::Release && operation.outcome != Outcome::Failed {
-                if let Some(attempt) = operation.attempt {
-                    releases.entry(attempt).or_insert(operation.start);
-                }
+            let released = operation.f == Function::Release && operation.outcome != Outcome::Failed;
+            if let (true, Some(attempt)) = (released, operation.attempt) {
+                releases.entry(attempt).or_insert(operation.start);
             }
         }
         for fault in &mut self.recording.faults {

@@ -85,6 +85,7 @@ impl Script {
     }
 
     /// An operation from its call to its return, where nothing happens in between.
+    #[expect(clippy::too_many_arguments, reason = "a line of a script, read in columns")]
     pub(crate) fn operation(
         &mut self,
         from_ms: f64,
@@ -207,4 +208,25 @@ pub(crate) fn stale_write_verdict() -> Verdict {
         anomalies: vec![anomaly],
         ..Verdict::empty()
     }
+}
+
+/// A run of many short tenures, one after the other, by clients in turn; the others find the lock busy.
+pub(crate) fn busy_run(tenures: u32, clients: u32) -> String {
+    let mut script = Script::new();
+    for tenure in 0..tenures {
+        let (from, attempt) = (5.0 + 52.0 * f64::from(tenure), u64::from(tenure) + 1);
+        let holder = format!("c{}", tenure % clients + 1);
+        script.acquire(from, from + 0.6, &holder, attempt, attempt);
+        for other in (0..clients).filter(|other| *other != tenure % clients).take(2) {
+            script.busy(from + 20.0, &format!("c{}", other + 1), 100_000 + attempt * 100 + u64::from(other));
+        }
+        let kind = if tenure % 9 == 5 { "fail" } else { "ok" };
+        script.write(from + 41.0, &holder, attempt, attempt, attempt, kind);
+        script.release(from + 44.0, &holder, attempt, true);
+        if tenure == 12 {
+            script.fault(from + 1.0, "begin", 1, &holder);
+            script.fault(from + 40.0, "end", 1, &holder);
+        }
+    }
+    script.text()
 }

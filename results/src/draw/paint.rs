@@ -22,7 +22,7 @@ const PNG_SCALE: f64 = 1.5;
 
 /// Why a picture could not be drawn.
 #[derive(Debug, thiserror::Error)]
-pub enum PaintError {
+pub(crate) enum PaintError {
     /// The drawing library failed.
     #[error("drawing failed: {0}")]
     Drawing(String),

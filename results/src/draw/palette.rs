@@ -18,6 +18,8 @@ pub(crate) enum Color {
     Lane,
     /// A lock held.
     Hold,
+    /// Text on a lock held, in both themes.
+    OnHold,
     /// A lock believed to be held.
     Belief,
     /// Done: accepted, granted, released, read.
@@ -51,6 +53,7 @@ impl Color {
             Self::Grid => (0xCB, 0xD0, 0xD6),
             Self::Lane => (0xF4, 0xF5, 0xF7),
             Self::Hold => (0x00, 0x72, 0xB2),
+            Self::OnHold => (0xFE, 0xFE, 0xFE),
             Self::Belief => (0x56, 0xB4, 0xE9),
             Self::Done => (0x00, 0x9E, 0x73),
             Self::Rejected => (0xE6, 0x9F, 0x00),
@@ -61,6 +64,7 @@ impl Color {
     }
 
     /// As it stands in an SVG.
+    #[cfg(test)]
     pub(crate) fn hex(self) -> String {
         let (r, g, b) = self.rgb();
         format!("#{r:02X}{g:02X}{b:02X}")

@@ -139,6 +139,7 @@ impl Scene {
     }
 
     /// How many elements the picture has.
+    #[cfg(test)]
     pub(crate) fn marks(&self) -> usize {
         self.shapes.len() + self.labels.len()
     }
