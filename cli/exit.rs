@@ -88,6 +88,7 @@ pub(crate) fn failure(exit: Exit, text: impl fmt::Display) -> anyhow::Error {
     Failure { exit, error: anyhow::anyhow!("{text}") }.into()
 }
 
+#[allow(dead_code, reason = "used by the commands that run")]
 /// Gives a result's error the code with which it ends the process.
 pub(crate) trait OrExit<T> {
     /// The error, with this code.

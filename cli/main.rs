@@ -2,6 +2,7 @@
 
 mod exit;
 mod output;
+mod told;
 
 mod check;
 mod doctor;

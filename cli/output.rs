@@ -4,7 +4,6 @@
 use std::io::{self, Write};
 
 /// Standard output: results. Strips colours off a terminal and under `NO_COLOR`.
-#[allow(dead_code, reason = "for the commands that print results")]
 pub(crate) fn stdout() -> impl Write {
     Patient(anstream::stdout().lock())
 }
