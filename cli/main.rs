@@ -1,2 +1,103 @@
-//! The command.
-fn main() {}
+//! The command: parse, dispatch, map errors to exit codes. One file a subcommand.
+
+mod exit;
+mod output;
+mod told;
+
+mod check;
+mod doctor;
+mod list;
+
+use std::{io::Write as _, process::ExitCode};
+
+use anstyle::{AnsiColor, Style};
+use clap::{Parser, Subcommand, error::ErrorKind};
+use exit::Exit;
+
+/// Does a distributed lock exclude, and if it does not, does your data survive?
+///
+/// Fencepost drives real locks with real client processes, breaks things on purpose, records what every
+/// client saw, and proves from that record what went wrong.
+#[derive(Debug, Parser)]
+#[command(name = "fencepost", version, arg_required_else_help = true, after_help = EXIT_CODES)]
+struct Cli {
+    #[command(subcommand)]
+    command: Command,
+}
+
+const EXIT_CODES: &str = "\
+Exit codes:
+   0  as expected                        65  malformed input
+   1  a forbidden anomaly was found      69  a backend is missing or does not start
+   2  unknown                            70  an internal error
+   3  a required anomaly is missing,     74  the store cannot be written
+      or a threshold is breached         77  rights are missing
+  64  usage, or a file is not there     130  interrupted";
+
+/// Names the subcommands: one line each, `Name(file)`, where the file holds `struct Name` (the arguments)
+/// with `fn execute(self) -> anyhow::Result<Exit>`. A hidden one says `#[command(hide = true)]` there.
+macro_rules! commands {
+    ($($name:ident($file:ident),)*) => {
+        #[derive(Debug, Subcommand)]
+        enum Command {
+            $($name($file::$name),)*
+        }
+
+        impl Command {
+            fn execute(self) -> anyhow::Result<Exit> {
+                match self {
+                    $(Self::$name(command) => command.execute(),)*
+                }
+            }
+        }
+    };
+}
+
+commands! {
+    Check(check),
+    List(list),
+    Doctor(doctor),
+}
+
+fn main() -> ExitCode {
+    let cli = match Cli::try_parse() {
+        Ok(cli) => cli,
+        Err(error) => return usage(&error).into(),
+    };
+    match cli.command.execute() {
+        Ok(exit) => exit.into(),
+        Err(error) => {
+            report(&error);
+            exit::code_of(&error).into()
+        }
+    }
+}
+
+/// Prints what the parser has to say. Its own code for a wrong usage is 2, which here means "unknown".
+fn usage(error: &clap::Error) -> Exit {
+    // A closed pipe is no reason to change the code.
+    let _ = error.print();
+    match error.kind() {
+        ErrorKind::DisplayHelp | ErrorKind::DisplayVersion => Exit::Expected,
+        _ => Exit::Usage,
+    }
+}
+
+/// Prints an error with all its causes.
+fn report(error: &anyhow::Error) {
+    let style = Style::new().fg_color(Some(AnsiColor::Red.into())).bold();
+    // Where standard error is closed there is nobody to tell.
+    let _ = writeln!(output::stderr(), "{style}error:{style:#} {error:#}");
+}
+
+#[cfg(test)]
+mod tests {
+    use clap::CommandFactory as _;
+
+    use super::*;
+
+    #[test]
+    fn the_command_line_is_consistent() {
+        Cli::command().debug_assert();
+    }
+}

@@ -126,3 +126,14 @@ impl Default for Contract {
         }
     }
 }
+
+impl Contract {
+    /// What makes no sense in it, if anything.
+    #[must_use]
+    pub fn flaw(&self) -> Option<&'static str> {
+        if self.mode == Mode::Counting && self.permits == 0 {
+            return Some("contract: a counting lock needs permits of at least 1");
+        }
+        None
+    }
+}

@@ -79,6 +79,87 @@ impl Default for Header {
     }
 }
 
+impl Function {
+    /// The word of the format.
+    #[must_use]
+    pub fn name(&self) -> &str {
+        match self {
+            Self::Acquire => "acquire",
+            Self::Renew => "renew",
+            Self::Release => "release",
+            Self::Held => "held",
+            Self::Lost => "lost",
+            Self::Renewed => "renewed",
+            Self::Read => "read",
+            Self::Write => "write",
+            Self::Effect => "effect",
+            Self::Probe => "probe",
+            Self::Dump => "dump",
+            Self::Spawn => "spawn",
+            Self::Exit => "exit",
+            Self::Kill => "kill",
+            Self::Clock => "clock",
+            Self::Stall => "stall",
+            Self::Other(name) => name,
+        }
+    }
+
+    /// Is it an operation, with an invoke and a completion? Everything else is a single event.
+    #[must_use]
+    pub fn is_operation(&self) -> bool {
+        matches!(
+            self,
+            Self::Acquire
+                | Self::Renew
+                | Self::Release
+                | Self::Held
+                | Self::Read
+                | Self::Write
+                | Self::Effect
+                | Self::Probe
+                | Self::Dump
+        )
+    }
+}
+
+impl Kind {
+    /// The word of the format.
+    #[must_use]
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::Invoke => "invoke",
+            Self::Ok => "ok",
+            Self::Fail => "fail",
+            Self::Info => "info",
+        }
+    }
+}
+
+impl Event<'_> {
+    /// May this completion stand without an invoke? A library's background renewal was invoked by nobody in
+    /// the history, nor was an observer's probe or the resource's final dump.
+    #[must_use]
+    pub fn may_lack_invoke(&self) -> bool {
+        match self.f {
+            Function::Renew => matches!(self.kind, Kind::Fail | Kind::Info),
+            Function::Probe | Function::Dump => true,
+            _ => false,
+        }
+    }
+
+    /// When the operation was called, nanoseconds; the recorder's time where there is no stamp.
+    #[must_use]
+    pub fn called_at(&self) -> u64 {
+        self.start.unwrap_or(self.time)
+    }
+
+    /// When the operation returned, nanoseconds; the recorder's time where there is no stamp.
+    #[must_use]
+    pub fn returned_at(&self) -> u64 {
+        self.end.unwrap_or(self.time)
+    }
+}
+
 /// How an event stands to its operation.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]

@@ -2,10 +2,12 @@
 //! lost updates.
 #![forbid(unsafe_code)]
 
+pub mod anomalies;
 pub mod check;
 pub mod contract;
 pub mod history;
 mod owned;
 pub mod plan;
+pub mod readers;
 pub mod registry;
 pub mod verdict;

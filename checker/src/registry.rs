@@ -90,13 +90,13 @@ pub enum ChoiceError {
         /// What was given.
         value: String,
         /// The value that is nearest.
-        nearest: Option<String>,
+        nearest: Option<Box<str>>,
         /// What it can take.
         expected: String,
     },
 }
 
-fn nearest_hint(nearest: &Option<String>) -> String {
+fn nearest_hint(nearest: &Option<impl std::fmt::Display>) -> String {
     nearest.as_ref().map(|name| format!(" (did you mean '{name}'?)")).unwrap_or_default()
 }
 
@@ -177,7 +177,7 @@ impl Options {
                     item: item.name,
                     option: name.clone(),
                     value: value.clone(),
-                    nearest: nearest(value, values.clone()),
+                    nearest: nearest(value, values.clone()).map(String::into_boxed_str),
                     expected: format!("it can be: {}", join_or_none(values)),
                 });
             }

@@ -1,1 +1,16 @@
-//! Placeholder.
+//! Turns a finished run into what people look at: a run directory goes in, files come out.
+//!
+//! Nothing here can change a verdict: a picture that cannot be drawn is a [`render::Warning`], and the
+//! judgement of a run ([`expectation::judge`]) looks at the verdict alone.
+#![forbid(unsafe_code)]
+
+mod draw;
+pub mod expectation;
+mod outputs;
+mod recording;
+pub mod render;
+pub mod store;
+mod timeline;
+
+#[cfg(test)]
+mod samples;

@@ -1,0 +1,84 @@
+//! `list`: what there is to choose from, read from the registries.
+
+use std::io::Write;
+
+use anstyle::Style;
+use clap::{Args, ValueEnum};
+use fencepost_checker::{anomalies::ANOMALIES, registry::Item};
+use fencepost_nemesis::NEMESES;
+
+use crate::{exit::Exit, output};
+
+/// List what there is to choose from
+///
+/// Names, what they are, and their options with defaults. An option is given as NAME?option=value.
+#[derive(Debug, Args)]
+#[command(after_help = "\
+Examples:
+  fencepost list nemeses
+  fencepost list anomalies --json | jq -r '.[].name'")]
+pub(crate) struct List {
+    /// Which kind
+    #[arg(value_enum)]
+    kind: Kind,
+    /// Print as JSON: objects with name, summary, documentation, options
+    #[arg(long)]
+    json: bool,
+}
+
+/// A registry.
+#[derive(Clone, Copy, Debug, ValueEnum)]
+enum Kind {
+    /// Faults
+    Nemeses,
+    /// What can be found
+    Anomalies,
+}
+
+impl Kind {
+    fn items(self) -> Vec<Item> {
+        match self {
+            Self::Nemeses => NEMESES.iter().map(|nemesis| nemesis.item()).collect(),
+            Self::Anomalies => ANOMALIES.iter().map(|kind| kind.item).collect(),
+        }
+    }
+}
+
+impl List {
+    /// Runs the command.
+    pub(crate) fn execute(self) -> anyhow::Result<Exit> {
+        let items = self.kind.items();
+        let mut out = output::stdout();
+        if self.json {
+            serde_json::to_writer_pretty(&mut out, &items)?;
+            writeln!(out)?;
+        } else {
+            print(&mut out, &items)?;
+        }
+        out.flush()?;
+        Ok(Exit::Expected)
+    }
+}
+
+fn print(out: &mut impl Write, items: &[Item]) -> std::io::Result<()> {
+    const NAME: Style = Style::new().bold();
+    const DIM: Style = Style::new().dimmed();
+    let width = items.iter().map(|item| item.name.len()).max().unwrap_or(0);
+    for item in items {
+        writeln!(out, "{NAME}{:width$}{NAME:#}  {}", item.name, item.summary)?;
+        for option in item.options {
+            let values = if option.values.is_empty() {
+                String::new()
+            } else {
+                format!(" ({})", option.values.join("|"))
+            };
+            let default = if option.default.is_empty() { "" } else { option.default };
+            writeln!(
+                out,
+                "{:width$}    {DIM}?{}={default}{DIM:#}  {}{values}",
+                "", option.name, option.summary
+            )?;
+        }
+    }
+    Ok(())
+}

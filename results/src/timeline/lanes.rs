@@ -1,0 +1,390 @@
+//! What goes into the lanes: holds, operations, beliefs, writes, faults, and the finding across them.
+
+use fencepost_checker::history::{Function, Released};
+
+use super::{
+    layout::{FAULT_ROW, HOLD_ROW, LABEL_SIZE, Lane, Layout, Place, resource_faults, server_faults},
+    view::View,
+};
+use crate::{
+    draw::{
+        font,
+        palette::Color,
+        scene::{Align, Rect, Scene, Shape},
+    },
+    recording::{Fault, Hold, Operation, Outcome},
+};
+
+/// How much of the ground a fault's band covers.
+pub(super) const FAULT_ALPHA: f64 = 0.35;
+
+/// Half the size of a mark.
+const RADIUS: f64 = 4.5;
+
+/// The sign of a kind of operation.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Mark {
+    Acquire,
+    Release,
+    Read,
+    Write,
+    Renew,
+}
+
+/// Draws all data. What matters most is labelled first, as long as there is room.
+pub(super) fn draw(scene: &mut Scene, view: &View<'_>, layout: &Layout) {
+    for place in &layout.places {
+        let faults = match &place.lane {
+            Lane::Lock(_) => server_faults(view),
+            Lane::Client(client) => view.faults_of(client),
+            Lane::Key(_) => resource_faults(view),
+        };
+        for fault in faults {
+            draw_fault(scene, layout, place, fault);
+        }
+    }
+    draw_finding(scene, view, layout);
+    for place in &layout.places {
+        match &place.lane {
+            Lane::Lock(lock) => draw_holds(scene, view, layout, place, lock),
+            Lane::Client(client) => draw_client(scene, view, layout, place, client),
+            Lane::Key(key) => draw_key(scene, view, layout, place, key),
+        }
+    }
+    draw_link(scene, view, layout);
+}
+
+fn draw_fault(scene: &mut Scene, layout: &Layout, place: &Place, fault: &Fault) {
+    let (left, right) = (layout.x(fault.begin), layout.x(fault.end));
+    let right = right.max(left + 1.5).min(layout.plot.right);
+    scene.fill(Rect::new(left, place.rect.top, right, place.rect.bottom), Color::Fault, FAULT_ALPHA);
+    let text = format!("{} {:.2} s", fault.f, (fault.end - fault.begin) as f64 / 1e9);
+    let room = layout.plot.right - left - 6.0;
+    if font::width(&text, LABEL_SIZE) <= room {
+        scene.label(
+            (left + 4.0, place.rect.top + FAULT_ROW / 2.0 + 1.0),
+            Align::Left,
+            &text,
+            LABEL_SIZE,
+            Color::Ink,
+        );
+    }
+}
+
+/// The instant of the finding, across all lanes, and those of other findings in the row above them.
+fn draw_finding(scene: &mut Scene, view: &View<'_>, layout: &Layout) {
+    let y = layout.finding_row + 8.0;
+    let named = view.finding.as_ref().map(|finding| (finding.at, finding.id.as_str()));
+    if let Some((at, _)) = named {
+        layout.draw_cut(scene, at, Color::Finding);
+    }
+    let others = view.other_findings.iter().map(|(at, id)| (*at, id.as_str()));
+    for (place, (at, id)) in named.into_iter().chain(others).enumerate() {
+        let text = if place == 0 { format!("{id} at {:.3} s", at as f64 / 1e9) } else { id.to_owned() };
+        let half = font::width(&text, LABEL_SIZE) / 2.0;
+        let x = layout.x(at);
+        let middle = x.clamp(layout.plot.left + half, layout.plot.right - half);
+        if scene.label((middle, y), Align::Center, &text, LABEL_SIZE, Color::Finding) {
+            let tip = layout.plot.top - 1.0;
+            let points = vec![(x - 4.0, tip - 6.0), (x + 4.0, tip - 6.0), (x, tip)];
+            scene.add(Shape::Polygon { points, color: Color::Finding });
+        }
+    }
+}
+
+/// The bar of a hold, if its lane has room for it.
+fn hold_bar(layout: &Layout, place: &Place, hold: &Hold) -> Option<Rect> {
+    let (_, row) = place.rows.iter().find(|(attempt, _)| *attempt == hold.attempt)?;
+    let top = place.rect.top + if place.fault_row { FAULT_ROW } else { 0.0 } + 4.0 + *row as f64 * HOLD_ROW;
+    let (left, right) = (layout.x(hold.begin), layout.x(hold.believed_end));
+    Some(Rect::new(left, top, right.max(left + 1.0).min(layout.plot.right), top + HOLD_ROW - 4.0))
+}
+
+fn draw_holds(scene: &mut Scene, view: &View<'_>, layout: &Layout, place: &Place, lock: &str) {
+    let mut holds: Vec<_> = view.holds.iter().copied().filter(|hold| hold.lock == lock).collect();
+    holds.sort_by_key(|hold| view.meets(hold.attempt));
+    let mut unnamed = Vec::new();
+    for hold in holds {
+        let Some(bar) = hold_bar(layout, place, hold) else { continue };
+        draw_hold(scene, view, layout, hold, bar);
+        // A hold of the finding is named in full, if need be beside its bar.
+        let shortest = if view.meets(hold.attempt) { 1 } else { 3 };
+        if !name_within(scene, layout, hold, bar, shortest) {
+            unnamed.push((hold, bar));
+        }
+        scene.take(bar);
+    }
+    // Beside their bars, names may only stand where no other bar is.
+    for (hold, bar) in unnamed.into_iter().rev() {
+        let text = hold_name(hold, "token ");
+        if bar.right + font::width(&text, LABEL_SIZE) + 8.0 <= layout.plot.right {
+            scene.label((bar.right + 4.0, bar.middle()), Align::Left, &text, LABEL_SIZE, Color::Ink);
+        }
+    }
+}
+
+fn draw_hold(scene: &mut Scene, view: &View<'_>, layout: &Layout, hold: &Hold, bar: Rect) {
+    let certain = certain_part(layout, hold, bar);
+    scene.fill(certain, Color::Hold, 1.0);
+    if bar.right - certain.right > 1.0 {
+        draw_striped(scene, Rect { left: certain.right, ..bar }, Color::Hold);
+    }
+    let called = layout.x(hold.called);
+    if bar.left - called > 3.0 {
+        draw_striped(scene, Rect { left: called, right: bar.left, ..bar }, Color::Hold);
+    }
+    if let Some(expired) = hold.expired.filter(|at| (view.window.0..view.window.1).contains(at)) {
+        draw_term_end(scene, layout.x(expired), bar.top - 2.0, bar.bottom + 2.0);
+    }
+    if view.meets(hold.attempt) {
+        scene.add(Shape::Frame { rect: bar, color: Color::Finding, stroke: 2 });
+    }
+}
+
+fn certain_part(layout: &Layout, hold: &Hold, bar: Rect) -> Rect {
+    Rect { right: layout.x(hold.certain_end).max(bar.left + 1.0).min(bar.right), ..bar }
+}
+
+fn hold_name(hold: &Hold, word: &str) -> String {
+    let token = hold.token.map(|token| format!(" · {word}{token}"));
+    format!("{}{}", hold.process, token.unwrap_or_default())
+}
+
+/// Writes whose hold it is into its bar: in full, in short, or the token alone, as there is room.
+fn name_within(scene: &mut Scene, layout: &Layout, hold: &Hold, bar: Rect, forms: usize) -> bool {
+    let certain = certain_part(layout, hold, bar);
+    let token = hold.token.map(|token| token.to_string());
+    let texts = [Some(hold_name(hold, "token ")), Some(hold_name(hold, "")), token];
+    for text in texts.iter().take(forms).flatten() {
+        let width = font::width(text, LABEL_SIZE);
+        if width + 6.0 <= certain.width() {
+            let left = certain.left + if width + 12.0 <= certain.width() { 5.0 } else { 3.0 };
+            return scene.label((left, bar.middle()), Align::Left, text, LABEL_SIZE, Color::OnHold);
+        }
+    }
+    false
+}
+
+/// A striped bar: not certain.
+pub(super) fn draw_striped(scene: &mut Scene, rect: Rect, color: Color) {
+    scene.fill(rect, Color::Paper, 0.6);
+    if rect.width() >= 4.0 {
+        scene.add(Shape::Hatch { rect, color });
+    }
+    scene.add(Shape::Frame { rect, color, stroke: 1 });
+}
+
+/// The end of a lease.
+pub(super) fn draw_term_end(scene: &mut Scene, x: f64, top: f64, bottom: f64) {
+    scene.line(&[(x, top), (x, bottom)], Color::Ink, 2);
+}
+
+fn draw_client(scene: &mut Scene, view: &View<'_>, layout: &Layout, place: &Place, client: &str) {
+    let bottom = place.rect.bottom - 5.0;
+    for hold in view.holds.iter().filter(|hold| hold.process == client) {
+        let (left, right) = (layout.x(hold.begin), layout.x(hold.believed_end));
+        let right = right.max(left + 1.0).min(layout.plot.right);
+        scene.fill(Rect::new(left, bottom - 6.0, right, bottom), Color::Belief, 1.0);
+    }
+    let mut operations: Vec<_> = view.operations.iter().copied().filter(|o| o.process == client).collect();
+    // Marks of the proof come last, on top; their labels come first.
+    operations.sort_by_key(|operation| is_proof(view, operation));
+    let row = |operation: &Operation| {
+        let at_resource = matches!(operation.f, Function::Read | Function::Write | Function::Effect);
+        if at_resource { bottom - 34.0 } else { bottom - 16.0 }
+    };
+    for operation in &operations {
+        draw_operation(scene, view, layout, operation, row(operation));
+    }
+    for moment in view.moments.iter().filter(|moment| moment.process == client) {
+        let at = (inside(layout, layout.x(moment.at)), bottom - 16.0);
+        draw_cross(scene, at, Color::Rejected);
+        label_beside(scene, layout, at, moment.what);
+    }
+    for operation in operations.iter().rev().filter(|operation| is_worth_words(view, operation)) {
+        if let Some(text) = told(operation) {
+            label_beside(scene, layout, (inside(layout, layout.x(operation.end)), row(operation)), &text);
+        }
+    }
+}
+
+/// Ordinary operations are named only where there are few of them.
+fn is_worth_words(view: &View<'_>, operation: &Operation) -> bool {
+    const FEW: usize = 80;
+    let odd = matches!(operation.outcome, Outcome::Failed | Outcome::Unknown)
+        || operation.released == Some(Released::No);
+    view.operations.len() <= FEW || odd || is_proof(view, operation)
+}
+
+fn is_proof(view: &View<'_>, operation: &Operation) -> bool {
+    view.finding.as_ref().is_some_and(|finding| finding.is_proven_by(operation))
+}
+
+fn draw_operation(scene: &mut Scene, view: &View<'_>, layout: &Layout, operation: &Operation, y: f64) {
+    let Some(mark) = mark_of(operation) else { return };
+    let (left, x) = (layout.x(operation.start), layout.x(operation.end));
+    let color = color_of(operation);
+    if x - left > 2.0 * RADIUS {
+        scene.line(&[(left, y), (x, y)], color, 2);
+        scene.line(&[(left, y - 3.0), (left, y + 3.0)], color, 2);
+    }
+    let x = inside(layout, x);
+    draw_mark(scene, mark, (x, y), color);
+    scene.take(Rect::new(x - RADIUS, y - RADIUS, x + RADIUS, y + RADIUS));
+    if is_proof(view, operation) {
+        draw_ring(scene, (x, y));
+    }
+}
+
+/// Keeps a mark's whole width within the plot.
+fn inside(layout: &Layout, x: f64) -> f64 {
+    x.clamp(layout.plot.left + RADIUS + 4.0, layout.plot.right - RADIUS - 4.0)
+}
+
+/// Writes a label to the right of a mark, or to its left, where there is room.
+fn label_beside(scene: &mut Scene, layout: &Layout, (x, y): (f64, f64), text: &str) {
+    let gap = RADIUS + 6.0;
+    let width = font::width(text, LABEL_SIZE);
+    let fits_right = x + gap + width <= layout.plot.right;
+    if fits_right && scene.label((x + gap, y), Align::Left, text, LABEL_SIZE, Color::Ink) {
+        return;
+    }
+    if x - gap - width >= layout.plot.left {
+        scene.label((x - gap, y), Align::Right, text, LABEL_SIZE, Color::Ink);
+    }
+}
+
+/// Writes a label above a mark, kept within the plot.
+fn label_above(scene: &mut Scene, layout: &Layout, x: f64, y: f64, text: &str) -> bool {
+    let half = font::width(text, LABEL_SIZE) / 2.0 + 1.0;
+    if 2.0 * half >= layout.plot.width() {
+        return false;
+    }
+    let x = x.clamp(layout.plot.left + half, layout.plot.right - half);
+    scene.label((x, y), Align::Center, text, LABEL_SIZE, Color::Ink)
+}
+
+/// A few words on an operation that is worth some.
+fn told(operation: &Operation) -> Option<String> {
+    let token = || operation.token.map(|token| format!(" {token}")).unwrap_or_default();
+    let text = match (&operation.f, operation.outcome) {
+        (_, Outcome::Busy) => return None,
+        (Function::Acquire, Outcome::Ok) => format!("acquired{}", token()),
+        (Function::Write, Outcome::Ok) => format!("wrote{}", token()),
+        (Function::Write, Outcome::Failed) => format!("rejected{}", token()),
+        (Function::Release, Outcome::Ok) if operation.released == Some(Released::No) => {
+            "was not held".to_owned()
+        }
+        (Function::Release, Outcome::Ok) => "released".to_owned(),
+        (Function::Renew, Outcome::Ok) => "renewed".to_owned(),
+        (Function::Read, Outcome::Ok) => "read".to_owned(),
+        (_, Outcome::Unknown) => "unknown".to_owned(),
+        _ => return None,
+    };
+    Some(text)
+}
+
+fn draw_key(scene: &mut Scene, view: &View<'_>, layout: &Layout, place: &Place, key: &str) {
+    let y = place.rect.bottom - 14.0;
+    scene.line(&[(place.rect.left, y), (place.rect.right, y)], Color::Grid, 1);
+    let on_key = |operation: &&&Operation| operation.key.as_deref() == Some(key);
+    let mut operations: Vec<_> = view.operations.iter().filter(on_key).copied().collect();
+    operations.sort_by_key(|operation| is_proof(view, operation));
+    for operation in &operations {
+        let Some(mark) = mark_of(operation) else { continue };
+        let at = (inside(layout, layout.x(operation.end)), y);
+        draw_mark(scene, mark, at, color_of(operation));
+        if is_proof(view, operation) {
+            draw_ring(scene, at);
+        }
+    }
+    for operation in operations.iter().rev().filter(|operation| operation.f == Function::Write) {
+        let token = operation.token.map(|token| format!(" · {token}")).unwrap_or_default();
+        let (x, text) = (inside(layout, layout.x(operation.end)), format!("{}{token}", operation.process));
+        // Above its mark; where the line of the finding runs there, beside it.
+        if !label_above(scene, layout, x, y - RADIUS - 11.0, &text) && is_proof(view, operation) {
+            label_beside(scene, layout, (x, y - RADIUS - 11.0), &text);
+        }
+    }
+}
+
+/// Links the first two holds that meet: across the time that they share, or from one to the next.
+fn draw_link(scene: &mut Scene, view: &View<'_>, layout: &Layout) {
+    let Some(finding) = &view.finding else { return };
+    let bar = |attempt: &u64| {
+        let hold = view.holds.iter().find(|hold| hold.attempt == *attempt)?;
+        let in_lane = |place: &Place| matches!(&place.lane, Lane::Lock(lock) if *lock == hold.lock);
+        let place = layout.places.iter().find(|place| in_lane(place))?;
+        hold_bar(layout, place, hold)
+    };
+    let bars: Vec<_> = finding.attempts.iter().filter_map(bar).take(2).collect();
+    let &[one, other] = bars.as_slice() else { return };
+    let (left, right) = (one.left.max(other.left), one.right.min(other.right));
+    let (from, to) = if left < right {
+        let x = f64::midpoint(left, right);
+        let (upper, lower) = if one.top < other.top { (one, other) } else { (other, one) };
+        ((x, upper.middle()), (x, lower.middle()))
+    } else {
+        let (earlier, later) = if one.left < other.left { (one, other) } else { (other, one) };
+        ((earlier.right, earlier.middle()), (later.left, later.middle()))
+    };
+    scene.line(&[from, to], Color::Finding, 2);
+    for center in [from, to] {
+        scene.add(Shape::Circle { center, radius: 3.5, color: Color::Finding, filled: true });
+    }
+}
+
+fn mark_of(operation: &Operation) -> Option<Mark> {
+    Some(match operation.f {
+        Function::Acquire => Mark::Acquire,
+        Function::Release => Mark::Release,
+        Function::Read => Mark::Read,
+        Function::Write | Function::Effect => Mark::Write,
+        Function::Renew | Function::Held => Mark::Renew,
+        _ => return None,
+    })
+}
+
+fn color_of(operation: &Operation) -> Color {
+    match operation.outcome {
+        Outcome::Ok if operation.released == Some(Released::No) => Color::Rejected,
+        Outcome::Ok => Color::Done,
+        Outcome::Busy => Color::Muted,
+        Outcome::Failed => Color::Rejected,
+        Outcome::Unknown => Color::Unknown,
+    }
+}
+
+/// Draws the sign of an operation.
+pub(super) fn draw_mark(scene: &mut Scene, mark: Mark, (x, y): (f64, f64), color: Color) {
+    // What is ordinary keeps in the background.
+    let r = if color == Color::Muted { RADIUS - 1.5 } else { RADIUS };
+    let points = match mark {
+        Mark::Acquire => vec![(x, y - r), (x + r, y + r), (x - r, y + r)],
+        Mark::Release => vec![(x, y + r), (x + r, y - r), (x - r, y - r)],
+        Mark::Renew => vec![(x, y - r), (x + r, y), (x, y + r), (x - r, y)],
+        Mark::Write => vec![(x - r, y - r), (x + r, y - r), (x + r, y + r), (x - r, y + r)],
+        Mark::Read => {
+            return scene.add(Shape::Circle { center: (x, y), radius: r - 0.5, color, filled: false });
+        }
+    };
+    scene.add(Shape::Polygon { points: points.clone(), color });
+    if color == Color::Unknown {
+        // Yellow on white needs an outline.
+        let outline = points.iter().chain(points.first()).copied().collect();
+        scene.add(Shape::Line { points: outline, color: Color::Ink, stroke: 1, alpha: 1.0 });
+    }
+}
+
+/// Draws the sign of an end: of belief, by notice, or of a process.
+pub(super) fn draw_cross(scene: &mut Scene, (x, y): (f64, f64), color: Color) {
+    let r = RADIUS;
+    scene.line(&[(x - r, y - r), (x + r, y + r)], color, 2);
+    scene.line(&[(x - r, y + r), (x + r, y - r)], color, 2);
+    scene.take(Rect::new(x - r, y - r, x + r, y + r));
+}
+
+/// Marks what is part of the proof.
+pub(super) fn draw_ring(scene: &mut Scene, center: (f64, f64)) {
+    scene.add(Shape::Circle { center, radius: RADIUS + 3.5, color: Color::Finding, filled: false });
+}
