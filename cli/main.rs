@@ -2,11 +2,16 @@
 
 mod exit;
 mod output;
+mod testing;
 mod told;
 
 mod check;
+mod demo;
 mod doctor;
 mod list;
+mod resource;
+mod run;
+mod worker;
 
 use std::{io::Write as _, process::ExitCode};
 
@@ -39,6 +44,7 @@ Exit codes:
 macro_rules! commands {
     ($($name:ident($file:ident),)*) => {
         #[derive(Debug, Subcommand)]
+        #[expect(clippy::large_enum_variant, reason = "parsed once, never copied")]
         enum Command {
             $($name($file::$name),)*
         }
@@ -54,9 +60,13 @@ macro_rules! commands {
 }
 
 commands! {
+    Demo(demo),
+    Run(run),
     Check(check),
     List(list),
     Doctor(doctor),
+    Worker(worker),
+    Resource(resource),
 }
 
 fn main() -> ExitCode {
