@@ -13,7 +13,7 @@ mod resource;
 mod run;
 mod worker;
 
-use std::{io::Write as _, process::ExitCode};
+use std::{io::Write as _, os::fd::AsFd as _, process::ExitCode};
 
 use anstyle::{AnsiColor, Style};
 use clap::{Parser, Subcommand, error::ErrorKind};
@@ -70,6 +70,7 @@ commands! {
 }
 
 fn main() -> ExitCode {
+    std::panic::set_hook(Box::new(|panic| die_of(panic)));
     let cli = match Cli::try_parse() {
         Ok(cli) => cli,
         Err(error) => return usage(&error).into(),
@@ -81,6 +82,20 @@ fn main() -> ExitCode {
             exit::code_of(&error).into()
         }
     }
+}
+
+/// A slip of our own, in whatever thread: the run must not go on without a part of it. What cleans up after a
+/// killed run cleans up after this, too.
+fn die_of(panic: &std::panic::PanicHookInfo<'_>) -> ! {
+    let text = format!(
+        "error: internal error: {panic}\nall that was started is gone, what was recorded is kept and can be judged: \
+         fencepost check <the run's directory>; please report this with the message above\n"
+    );
+    // Not through the usual stream: its lock may be held by a thread that waits for this one.
+    if let Ok(stderr) = std::io::stderr().as_fd().try_clone_to_owned() {
+        let _ = std::fs::File::from(stderr).write_all(text.as_bytes());
+    }
+    std::process::exit(Exit::Internal as i32)
 }
 
 /// Prints what the parser has to say. Its own code for a wrong usage is 2, which here means "unknown".

@@ -118,6 +118,9 @@ pub(crate) struct Run {
     /// How the run is kept apart from the machine
     #[arg(long, value_enum, default_value_t)]
     isolation: IsolationArg,
+    /// Panic in the middle of the run: what is left behind is tested with it
+    #[arg(long, hide = true, value_parser = length)]
+    panic_after: Option<Duration>,
     /// Print the verdict as JSON on standard output, all else on standard error
     #[arg(long)]
     json: bool,
@@ -261,8 +264,7 @@ impl Run {
     }
 
     fn carry_out(&self, ground: &Ground, run: &RunDir, plan: Plan, setup: Setup) -> anyhow::Result<Finished> {
-        let mut err = output::stderr();
-        writeln!(err, "{}, seed {}, in {}", plan.name, plan.seed, run.path().display())?;
+        writeln!(output::stderr(), "{}, seed {}, in {}", plan.name, plan.seed, run.path().display())?;
         let request = runner::Run {
             setup,
             history: run.history_path(),
@@ -272,6 +274,12 @@ impl Run {
             interrupt: ground.interrupt()?,
             plan,
         };
+        if let Some(after) = self.panic_after {
+            ground.runtime.spawn(async move {
+                tokio::time::sleep(after).await;
+                panic!("asked for by --panic-after");
+            });
+        }
         let mut progress = Progress::new(self.time);
         let begun = |plan: &Plan| testing::write_plan(run, plan);
         let finished =
