@@ -155,7 +155,7 @@ impl Outages {
         let faults = ledger.faults.iter().filter(|fault| fault.strikes_server());
         let faults = faults.map(|fault| (fault.begin, fault.end.unwrap_or(last)));
         let troubles = ledger.troubles.iter().filter(|trouble| trouble.lock == lock);
-        let troubles = troubles.map(|trouble| (trouble.start, trouble.end.min(last)));
+        let troubles = troubles.map(|trouble| (trouble.call.start, trouble.call.end.min(last)));
         let mut all: Vec<(u64, u64)> = faults.chain(troubles).collect();
         all.sort_unstable();
         let mut stretches: Vec<(u64, u64)> = Vec::new();

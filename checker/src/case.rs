@@ -4,9 +4,9 @@ use std::collections::{BTreeSet, HashSet};
 
 use crate::{
     contract::{Contract, Mode, Term},
-    ledger::{Access, Answer, Attempt, FOREVER, Ledger, MS, Outcome},
+    ledger::{Access, Answer, Attempt, Call, FOREVER, Ledger, MS, Outcome},
     names::FastMap,
-    reentry,
+    reentry::{self, Hold},
     sweep::{Span, Spans},
     tenure::{self, Bounds, Segment, Tenure},
     verdict::{FaultInForce, Meeting, Severity},
@@ -51,7 +51,7 @@ pub(crate) struct Case<'a> {
     /// The place of an attempt's tenure, where that is not its number.
     places: Option<FastMap<u32, u32>>,
     /// Attempts joined to one reentrant hold, by the number of the outermost.
-    joined: FastMap<u32, Attempt>,
+    joined: FastMap<u32, Hold>,
     /// Only a part of the history is looked at, the rest is still to come.
     pub(crate) live: bool,
     /// Answers "it is yours" from this number on are looked at.
@@ -123,7 +123,7 @@ impl<'a> Case<'a> {
                 tenure.certain_end = self.bounds.lease_over(self.ledger, &hold.attempt, FOREVER);
             }
             self.tenures.push(tenure);
-            self.joined.insert(hold.members[0], hold.attempt);
+            self.joined.insert(hold.members[0], hold);
         }
         self.places = Some(places);
     }
@@ -169,7 +169,10 @@ impl<'a> Case<'a> {
         if self.joined.is_empty() {
             return &self.ledger.attempts[tenure.attempt as usize];
         }
-        self.joined.get(&tenure.attempt).unwrap_or(&self.ledger.attempts[tenure.attempt as usize])
+        match self.joined.get(&tenure.attempt) {
+            Some(hold) => &hold.attempt,
+            None => &self.ledger.attempts[tenure.attempt as usize],
+        }
     }
 
     pub(crate) fn tenure(&self, place: u32) -> &Tenure {
@@ -192,12 +195,7 @@ impl<'a> Case<'a> {
     /// The numbers of the attempts that make up the tenure at this place.
     pub(crate) fn members(&self, place: u32) -> Vec<u32> {
         let own = self.tenure(place).attempt;
-        match (&self.places, self.contract().reentrant) {
-            (Some(places), true) => {
-                places.iter().filter(|(_, other)| **other == place).map(|(number, _)| *number).collect()
-            }
-            _ => vec![own],
-        }
+        self.joined.get(&own).map_or_else(|| vec![own], |hold| hold.members.clone())
     }
 
     pub(crate) fn lock_of(&self, place: u32) -> &LockCase {
@@ -361,6 +359,12 @@ impl Told {
         self.witness.extend(attempt.acquire.events());
         self.witness.extend(attempt.renewals.iter().flat_map(|renewal| renewal.call.events()));
         self.witness.extend(attempt.releases().flat_map(|release| release.call.events()));
+        if let Some(hold) = case.joined.get(&case.tenure(place).attempt) {
+            self.witness.extend(hold.inner.iter().flat_map(Call::events));
+        }
+        if case.contract().term == Term::Session {
+            self.witness.extend(tenure::disturbance(case.ledger, attempt));
+        }
         self.witness.extend(attempt.lost.map(|(_, event)| event));
         self.witness.extend(case.ledger.death_of(attempt.process).map(|(_, event)| event));
         self

@@ -15,32 +15,38 @@ use crate::{
 
 /// The clashes among the tenures of one lock, by their second.
 pub(crate) fn find(case: &Case<'_>, tenures: &[u32], granted: &Spans) -> Vec<Clash> {
+    let writes = |span: &&Span| !case.attempt(span.tenure).shared;
     let mut clashes = match case.contract().mode {
-        Mode::Exclusive => pairs(case, granted, granted, granted),
+        Mode::Exclusive => alone(case, tenures, granted, granted),
         Mode::Shared => {
-            let writes = |span: &&Span| !case.attempt(span.tenure).shared;
-            let writers = Spans::new(granted.all().iter().filter(writes).copied().collect());
-            pairs(case, granted, granted, &writers)
+            let writers = granted.all().iter().filter(writes).copied().collect();
+            alone(case, tenures, granted, &Spans::new(writers))
         }
-        Mode::Counting => crowds(case, granted),
+        Mode::Counting => {
+            let mut clashes = crowds(case, granted);
+            clashes.extend(squeezed_out(case, tenures, granted));
+            clashes
+        }
     };
-    match case.contract().mode {
-        Mode::Exclusive => clashes.extend(squeezed(case, tenures, granted)),
-        Mode::Shared => {}
-        Mode::Counting => clashes.extend(squeezed_out(case, tenures, granted)),
-    }
     let mut told = HashSet::new();
     clashes.retain(|clash| told.insert(clash.second));
     clashes
 }
 
+/// Who holds alone against all others, who shares against `writers`.
+fn alone(case: &Case<'_>, tenures: &[u32], granted: &Spans, writers: &Spans) -> Vec<Clash> {
+    let mut clashes = pairs(case, granted, writers);
+    clashes.extend(squeezed(case, tenures, granted, writers));
+    clashes
+}
+
 /// Each span against the rival that was granted before it and lasts longest: any rival for who holds alone,
 /// one who holds alone for who shares.
-fn pairs(case: &Case<'_>, granted: &Spans, of_writers: &Spans, of_readers: &Spans) -> Vec<Clash> {
+fn pairs(case: &Case<'_>, granted: &Spans, writers: &Spans) -> Vec<Clash> {
     let mut clashes: Vec<Clash> = Vec::new();
     let mut last = None;
     for span in granted.all() {
-        let rivals = if case.attempt(span.tenure).shared { of_readers } else { of_writers };
+        let rivals = if case.attempt(span.tenure).shared { writers } else { granted };
         // Of a grant slower than its lease only what lies before the lease's end can be said.
         let count = rivals.count_before(span.end.min(span.start.saturating_add(1)));
         let Some(rival) = rivals.latest_of_others(count, span.owner) else { continue };
@@ -98,12 +104,13 @@ fn crowds(case: &Case<'_>, granted: &Spans) -> Vec<Clash> {
 }
 
 /// Acquires of unknown outcome whose own release proved them, but that find no instant free of others.
-fn squeezed(case: &Case<'_>, tenures: &[u32], granted: &Spans) -> Vec<Clash> {
+fn squeezed(case: &Case<'_>, tenures: &[u32], granted: &Spans, writers: &Spans) -> Vec<Clash> {
     let mut clashes = Vec::new();
     for place in tenures {
         let Some(within) = case.tenure(*place).held_within else { continue };
-        let owner = case.attempt(*place).owner;
-        if let Some(rival) = covering(granted, within, owner).first() {
+        let attempt = case.attempt(*place);
+        let rivals = if attempt.shared { writers } else { granted };
+        if let Some(rival) = covering(rivals, within, attempt.owner).first() {
             clashes.push(Clash {
                 first: rival.tenure,
                 second: *place,

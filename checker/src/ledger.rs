@@ -180,6 +180,8 @@ pub(crate) struct Fault {
     pub(crate) targets: Vec<Box<str>>,
     pub(crate) begin: u64,
     pub(crate) end: Option<u64>,
+    /// The events of its begin and end.
+    pub(crate) events: Vec<u64>,
 }
 
 impl Fault {
@@ -211,14 +213,14 @@ pub(crate) struct Stall {
     pub(crate) client: u32,
     pub(crate) from: u64,
     pub(crate) until: u64,
+    pub(crate) event: u64,
 }
 
 /// An operation on the lock that was answered by an error or by silence.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Trouble {
     pub(crate) lock: u32,
-    pub(crate) start: u64,
-    pub(crate) end: u64,
+    pub(crate) call: Call,
 }
 
 /// What is known of a process.
@@ -482,7 +484,7 @@ impl Ledger {
             _ => false,
         };
         if let (true, true, Some(lock)) = (on_lock, troubled, open.lock) {
-            self.troubles.push(Trouble { lock, start: call.start, end: call.end });
+            self.troubles.push(Trouble { lock, call });
         }
     }
 
@@ -748,7 +750,7 @@ impl Ledger {
         let client = self.process[process as usize].client;
         let (from, until) = (event.value.from, event.value.until);
         if let (Some(from), Some(until)) = (from, until.or(Some(event.time))) {
-            self.stalls.push(Stall { client, from, until });
+            self.stalls.push(Stall { client, from, until, event: event.index });
         }
     }
 
@@ -764,6 +766,7 @@ impl Ledger {
                 let end = event.returned_at();
                 if let Some(fault) = self.faults.iter_mut().rev().find(|fault| fault.id == id) {
                     fault.end = Some(end);
+                    fault.events.push(event.index);
                 }
             }
             Some(Phase::Begin) | None => {
@@ -774,6 +777,7 @@ impl Ledger {
                     targets: event.value.targets.iter().map(|target| target.as_ref().into()).collect(),
                     begin: event.called_at(),
                     end: if event.value.phase.is_none() { Some(event.returned_at()) } else { None },
+                    events: vec![event.index],
                 });
             }
         }

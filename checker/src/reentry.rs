@@ -1,7 +1,7 @@
 //! Which acquires of an owner are one hold? Of a reentrant lock: those that returned while it held already.
 
 use crate::{
-    ledger::{Attempt, Ledger, Outcome, Renewal},
+    ledger::{Attempt, Call, Ledger, Outcome, Release, Renewal},
     names::FastMap,
 };
 
@@ -14,8 +14,16 @@ pub(crate) struct Hold {
     pub(crate) attempt: Attempt,
     /// The calls of all its releases, in order.
     pub(crate) releases: Vec<u64>,
+    /// The releases of re-entries.
+    pub(crate) inner: Vec<Call>,
     /// An acquire of unknown outcome may be counted, too.
     pub(crate) doubtful: bool,
+}
+
+impl Hold {
+    fn new(number: u32, attempt: Attempt, doubtful: bool) -> Self {
+        Self { members: vec![number], attempt, releases: Vec::new(), inner: Vec::new(), doubtful }
+    }
 }
 
 /// What an owner does, in order of time.
@@ -53,12 +61,7 @@ fn join_owner(ledger: &Ledger, attempts: &[u32]) -> Vec<Hold> {
     for number in attempts {
         let attempt = of(*number);
         if attempt.outcome == Outcome::Info {
-            holds.push(Hold {
-                members: vec![*number],
-                attempt: attempt.clone(),
-                releases: Vec::new(),
-                doubtful,
-            });
+            holds.push(Hold::new(*number, attempt.clone(), doubtful));
             continue;
         }
         steps.push((attempt.acquire.end, 1, Step::Entered(*number)));
@@ -72,7 +75,7 @@ fn join_owner(ledger: &Ledger, attempts: &[u32]) -> Vec<Hold> {
                 let mut attempt = of(number).clone();
                 (attempt.release, attempt.gave_up) = (None, None);
                 attempt.releases_more.clear();
-                Some((Hold { members: vec![number], attempt, releases: Vec::new(), doubtful }, 1))
+                Some((Hold::new(number, attempt, doubtful), 1))
             }
             (Step::Entered(number), Some((mut hold, count))) => {
                 reenter(&mut hold, of(number), number);
@@ -81,6 +84,7 @@ fn join_owner(ledger: &Ledger, attempts: &[u32]) -> Vec<Hold> {
             (Step::Left(number), Some((mut hold, count))) => {
                 hold.releases.push(at);
                 if count > 1 {
+                    hold.inner.extend(release_at(of(number), at).map(|release| release.call));
                     Some((hold, count - 1))
                 } else {
                     leave(&mut hold, of(number), at);
@@ -112,7 +116,10 @@ fn reenter(hold: &mut Hold, again: &Attempt, number: u32) {
 }
 
 fn leave(hold: &mut Hold, last: &Attempt, at: u64) {
-    let release = last.releases().find(|release| release.call.start == at);
-    hold.attempt.release = release.copied();
+    hold.attempt.release = release_at(last, at);
     hold.attempt.gave_up = Some(at);
+}
+
+fn release_at(attempt: &Attempt, at: u64) -> Option<Release> {
+    attempt.releases().find(|release| release.call.start == at).copied()
 }

@@ -236,7 +236,7 @@ fn grant(
     tenure.retaken = segments.collect();
     if bounds.contract.term == Term::Session {
         tenure.proven_until = session_proof(ledger, attempt);
-        let undisturbed = first_disturbance(ledger, attempt, tenure.proven_until);
+        let (undisturbed, _) = first_disturbance(ledger, attempt, tenure.proven_until);
         if let Some(granted) = tenure.granted.as_mut() {
             granted.end = granted.end.min(undisturbed);
         }
@@ -263,8 +263,8 @@ fn session_proof(ledger: &Ledger, attempt: &Attempt) -> u64 {
 }
 
 /// From when on the session may have ended: the first fault, error or silence after `proof` that touches
-/// client, link or server.
-fn first_disturbance(ledger: &Ledger, attempt: &Attempt, proof: u64) -> u64 {
+/// client, link or server, with its events.
+fn first_disturbance(ledger: &Ledger, attempt: &Attempt, proof: u64) -> (u64, Vec<u64>) {
     let process = ledger.process_name(attempt.process);
     let client = ledger.process[attempt.process as usize].client;
     let faults = ledger
@@ -272,18 +272,24 @@ fn first_disturbance(ledger: &Ledger, attempt: &Attempt, proof: u64) -> u64 {
         .iter()
         .filter(|fault| fault.strikes(process) || fault.strikes_server())
         .filter(|fault| fault.end.is_none_or(|end| end > proof))
-        .map(|fault| fault.begin);
+        .map(|fault| (fault.begin, fault.events.clone()));
     let troubles = ledger
         .troubles
         .iter()
-        .filter(|trouble| trouble.lock == attempt.lock && trouble.end > proof)
-        .map(|trouble| trouble.start);
+        .filter(|trouble| trouble.lock == attempt.lock && trouble.call.end > proof)
+        .map(|trouble| (trouble.call.start, trouble.call.events().collect()));
     let stalls = ledger
         .stalls
         .iter()
         .filter(|stall| stall.client == client && stall.until > proof)
-        .map(|stall| stall.from);
-    faults.chain(troubles).chain(stalls).min().unwrap_or(FOREVER).max(proof)
+        .map(|stall| (stall.from, vec![stall.event]));
+    let first = faults.chain(troubles).chain(stalls).min();
+    first.map_or((FOREVER, Vec::new()), |(at, events)| (at.max(proof), events))
+}
+
+/// The events after which the session of a tenure may have ended.
+pub(crate) fn disturbance(ledger: &Ledger, attempt: &Attempt) -> Vec<u64> {
+    first_disturbance(ledger, attempt, session_proof(ledger, attempt)).1
 }
 
 /// What the client acts on: a stopped one goes on believing.

@@ -35,12 +35,17 @@ fn find(case: &Case<'_>) -> Vec<Finding> {
             let count = lock.believed.count_before(span.start.saturating_add(1));
             let Some(rival) = lock.believed.latest_of_others(count, span.owner) else { continue };
             let before = (rival.start, rival.tenure) < (span.start, span.tenure);
-            let (first, second) = (rival.tenure, span.tenure);
-            if !before || rival.end <= span.start || case.tenure(first).clashes(case.tenure(second)) {
+            if !before || rival.end <= span.start {
                 continue;
             }
-            let severity =
-                if promise_broken(case, first, span.start) { Severity::Violation } else { KIND.severity };
+            if case.tenure(rival.tenure).clashes(case.tenure(span.tenure)) {
+                continue;
+            }
+            let [first, second] = expired_first(case, rival.tenure, span.tenure);
+            let severity = match excuse(case, first, span.start) {
+                Excuse::Nothing => Severity::Violation,
+                Excuse::NoPromise | Excuse::Disturbed(_) => KIND.severity,
+            };
             // While more is to come, a fault or stall may still be learned of that excuses the library.
             findings.push(Finding::new(severity, case, span.start, [first, second]).if_firm(false));
         }
@@ -48,32 +53,52 @@ fn find(case: &Case<'_>) -> Vec<Finding> {
     findings
 }
 
-/// Did the library promise to renew, and nothing kept it from doing so?
-fn promise_broken(case: &Case<'_>, holder: u32, overlap: u64) -> bool {
-    let attempt = case.attempt(holder);
+/// The expired holder comes first: the one that was granted first, unless the other's grant was dead when it
+/// returned.
+fn expired_first(case: &Case<'_>, first: u32, second: u32) -> [u32; 2] {
+    let dead = |place: u32| case.tenure(place).granted.is_some_and(|granted| granted.start >= granted.end);
+    if dead(second) && !dead(first) { [second, first] } else { [first, second] }
+}
+
+/// Why an expired holder is not its library's fault.
+enum Excuse {
+    /// The library did not promise to renew, or nobody watched whether its process stood still.
+    NoPromise,
+    /// These events kept it from renewing.
+    Disturbed(Vec<u64>),
+    /// None.
+    Nothing,
+}
+
+/// Did the library promise to renew, and did anything keep it from doing so from its last proof on?
+fn excuse(case: &Case<'_>, holder: u32, overlap: u64) -> Excuse {
+    let (ledger, attempt) = (case.ledger, case.attempt(holder));
     let renews = matches!(case.contract().renews, Renews::Recorded | Renews::Hidden);
-    if !renews || !case.ledger.header.heartbeat || !case.clock_is_sound() {
-        return false;
+    if !renews || !ledger.header.heartbeat || !case.clock_is_sound() {
+        return Excuse::NoPromise;
     }
     let proofs = attempt.renewals.iter().filter(|renewal| renewal.outcome == Outcome::Ok);
     let proof = proofs.map(|renewal| renewal.by).filter(|by| *by <= overlap);
     let proof = proof.fold(attempt.acquire.end, u64::max);
-    let ledger = case.ledger;
-    let process = ledger.process_name(attempt.process);
-    let client = ledger.process[attempt.process as usize].client;
     let meets = |from: u64, to: u64| from <= overlap && to >= proof;
-    let faulted = ledger.faults.iter().any(|fault| {
+    let process = ledger.process_name(attempt.process);
+    let fault = ledger.faults.iter().find(|fault| {
         (fault.strikes(process) || fault.strikes_server()) && meets(fault.begin, fault.end.unwrap_or(FOREVER))
     });
-    let troubled = ledger
-        .troubles
-        .iter()
-        .any(|trouble| trouble.lock == attempt.lock && meets(trouble.start, trouble.end));
+    if let Some(fault) = fault {
+        return Excuse::Disturbed(fault.events.clone());
+    }
+    let mut troubles = ledger.troubles.iter().filter(|trouble| trouble.lock == attempt.lock);
+    if let Some(trouble) = troubles.find(|trouble| meets(trouble.call.start, trouble.call.end)) {
+        return Excuse::Disturbed(trouble.call.events().collect());
+    }
+    let client = ledger.process[attempt.process as usize].client;
     let stall_max = attempt.ttl_ms_min.unwrap_or(0).saturating_mul(MS) / 10;
-    let stalled = ledger.stalls.iter().any(|stall| {
-        stall.client == client && stall.until - stall.from > stall_max && meets(stall.from, stall.until)
+    let stall = ledger.stalls.iter().find(|stall| {
+        let long = stall.until.saturating_sub(stall.from) > stall_max;
+        stall.client == client && long && meets(stall.from, stall.until)
     });
-    !faulted && !troubled && !stalled
+    stall.map_or(Excuse::Nothing, |stall| Excuse::Disturbed(vec![stall.event]))
 }
 
 fn tell(case: &Case<'_>, finding: &Finding) -> Told {
@@ -103,9 +128,14 @@ fn tell(case: &Case<'_>, finding: &Finding) -> Told {
         case.who(second),
         ms(case.attempt(second).acquire.end),
     );
+    let excused = match excuse(case, first, finding.at) {
+        Excuse::Disturbed(events) => events,
+        Excuse::NoPromise | Excuse::Nothing => Vec::new(),
+    };
     Told::new(text)
         .tenure(case, first)
         .tenure(case, second)
+        .events(excused)
         .interval(case, first, "believed", belief(first).start, end)
         .interval(case, second, "believed", belief(second).start, belief(second).end)
 }
