@@ -7,6 +7,7 @@
 mod draw;
 pub mod expectation;
 mod outputs;
+mod plots;
 mod recording;
 pub mod render;
 pub mod store;

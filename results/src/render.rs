@@ -4,7 +4,14 @@ use std::fmt;
 
 use fencepost_checker::verdict::Verdict;
 
-use crate::{draw::paint, outputs, recording::Recording, store::RunDir, timeline};
+use crate::{
+    draw::{paint, scene::Scene},
+    outputs,
+    plots::PLOTS,
+    recording::Recording,
+    store::RunDir,
+    timeline,
+};
 
 /// A file that could not be drawn. It never changes a verdict.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -43,19 +50,41 @@ pub fn render(run: &RunDir) -> Vec<Warning> {
     warnings
 }
 
-/// Draws the pictures.
+/// Draws the pictures, as SVG and PNG.
 fn draw(run: &RunDir, recording: &Recording, verdict: Option<&Verdict>) -> Vec<Warning> {
-    let mut warnings = Vec::new();
-    let scene = timeline::scene(recording, verdict);
-    let title = format!("Timeline of {}", recording.header.test);
-    let svg = paint::svg(&scene, &title).map(String::into_bytes);
-    for (file, painted) in [("timeline.svg", svg), ("timeline.png", paint::png(&scene))] {
-        let written = painted
-            .map_err(|error| error.to_string())
-            .and_then(|bytes| run.write_file(file, &bytes).map_err(|error| error.to_string()));
-        warnings.extend(written.err().map(|why| Warning { file: file.to_owned(), why }));
+    let test = &recording.header.test;
+    let timeline = timeline::scene(recording, verdict);
+    let mut warnings = paint_files(run, "timeline", &format!("Timeline of {test}"), &timeline);
+    for plot in PLOTS {
+        match (plot.scene)(recording, verdict) {
+            Some(scene) => {
+                warnings.extend(paint_files(run, plot.name, &format!("{} of {test}", plot.title), &scene))
+            }
+            None => remove_files(run, plot.name),
+        }
     }
     warnings
+}
+
+fn paint_files(run: &RunDir, name: &str, title: &str, scene: &Scene) -> Vec<Warning> {
+    let svg = paint::svg(scene, title).map(String::into_bytes);
+    let mut warnings = Vec::new();
+    for (ending, painted) in [("svg", svg), ("png", paint::png(scene))] {
+        let file = format!("{name}.{ending}");
+        let written = painted
+            .map_err(|error| error.to_string())
+            .and_then(|bytes| run.write_file(&file, &bytes).map_err(|error| error.to_string()));
+        warnings.extend(written.err().map(|why| Warning { file, why }));
+    }
+    warnings
+}
+
+/// Removes a picture of an earlier rendering that has nothing to show any more.
+fn remove_files(run: &RunDir, name: &str) {
+    for ending in ["svg", "png"] {
+        // Mostly there is none.
+        let _ = std::fs::remove_file(run.path().join(format!("{name}.{ending}")));
+    }
 }
 
 #[cfg(test)]
@@ -77,7 +106,7 @@ mod tests {
         assert_eq!(render(&run), []);
         let witness = std::fs::read_to_string(run.path().join("witness-1.jsonl")).unwrap();
         assert_eq!(witness.lines().count(), 3, "the header and two events: {witness}");
-        for file in ["timeline.svg", "timeline.png"] {
+        for file in ["timeline.svg", "timeline.png", "latency.svg", "rate.png", "tokens.svg"] {
             assert!(run.path().join(file).metadata().unwrap().len() > 1_000, "{file}");
         }
     }
