@@ -6,6 +6,7 @@ pub mod anomalies;
 pub mod check;
 pub mod contract;
 pub mod history;
+mod owned;
 pub mod plan;
 pub mod readers;
 pub mod registry;
