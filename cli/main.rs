@@ -7,6 +7,7 @@ mod told;
 mod check;
 mod doctor;
 mod list;
+mod report;
 
 use std::{io::Write as _, process::ExitCode};
 
@@ -55,6 +56,7 @@ macro_rules! commands {
 
 commands! {
     Check(check),
+    Report(report),
     List(list),
     Doctor(doctor),
 }

@@ -6,12 +6,14 @@
 
 mod draw;
 pub mod expectation;
+mod finished;
 mod outputs;
 mod plots;
 mod recording;
 pub mod render;
 pub mod store;
 mod timeline;
+pub mod words;
 
 #[cfg(test)]
 mod samples;
