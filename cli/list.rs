@@ -6,6 +6,7 @@ use anstyle::Style;
 use clap::{Args, ValueEnum};
 use fencepost_checker::{anomalies::ANOMALIES, registry::Item};
 use fencepost_nemesis::NEMESES;
+use fencepost_workloads::{FENCES, LOCKS, RESOURCES, WORKLOADS};
 
 use crate::{exit::Exit, output};
 
@@ -29,6 +30,14 @@ pub(crate) struct List {
 /// A registry.
 #[derive(Clone, Copy, Debug, ValueEnum)]
 enum Kind {
+    /// Locks and their mistakes
+    Locks,
+    /// Protected resources
+    Resources,
+    /// How a resource tells rightful accesses from stale ones
+    Fences,
+    /// What clients do under the lock
+    Workloads,
     /// Faults
     Nemeses,
     /// What can be found
@@ -38,6 +47,10 @@ enum Kind {
 impl Kind {
     fn items(self) -> Vec<Item> {
         match self {
+            Self::Locks => LOCKS.iter().map(|lock| lock.item()).collect(),
+            Self::Resources => RESOURCES.iter().map(|resource| resource.item()).collect(),
+            Self::Fences => FENCES.iter().map(|fence| fence.item).collect(),
+            Self::Workloads => WORKLOADS.iter().map(|workload| workload.item()).collect(),
             Self::Nemeses => NEMESES.iter().map(|nemesis| nemesis.item()).collect(),
             Self::Anomalies => ANOMALIES.iter().map(|kind| kind.item).collect(),
         }

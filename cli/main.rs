@@ -2,12 +2,17 @@
 
 mod exit;
 mod output;
+mod testing;
 mod told;
 
 mod check;
+mod demo;
 mod doctor;
 mod list;
 mod report;
+mod resource;
+mod run;
+mod worker;
 
 use std::{io::Write as _, process::ExitCode};
 
@@ -40,6 +45,7 @@ Exit codes:
 macro_rules! commands {
     ($($name:ident($file:ident),)*) => {
         #[derive(Debug, Subcommand)]
+        #[expect(clippy::large_enum_variant, reason = "parsed once, never copied")]
         enum Command {
             $($name($file::$name),)*
         }
@@ -55,10 +61,14 @@ macro_rules! commands {
 }
 
 commands! {
+    Demo(demo),
+    Run(run),
     Check(check),
     Report(report),
     List(list),
     Doctor(doctor),
+    Worker(worker),
+    Resource(resource),
 }
 
 fn main() -> ExitCode {

@@ -81,6 +81,12 @@ fn write_error(path: &Path, source: io::Error) -> StoreError {
     StoreError::Write { path: path.display().to_string(), source }
 }
 
+/// This moment as a plan's `started_at`, RFC 3339 to the second.
+#[must_use]
+pub fn now() -> String {
+    Timestamp::now().round(jiff::Unit::Second).unwrap_or_else(|_| Timestamp::now()).to_string()
+}
+
 /// A directory of run directories.
 #[derive(Clone, Debug)]
 pub struct Store {

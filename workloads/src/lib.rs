@@ -8,6 +8,7 @@ pub mod protocol;
 pub mod resource;
 pub mod resources;
 pub mod runner;
+pub mod scenarios;
 pub mod server;
 pub mod settings;
 pub mod worker;

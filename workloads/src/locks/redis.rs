@@ -516,13 +516,16 @@ struct KeepAlive {
     task: tokio::task::JoinHandle<()>,
 }
 
+/// Which actor holds which lock.
+type HoldKey = (String, String);
+
 struct Client {
     inner: Arc<Inner>,
-    holds: Mutex<HashMap<(String, String), (Arc<Hold>, Option<KeepAlive>)>>,
+    holds: Mutex<HashMap<HoldKey, (Arc<Hold>, Option<KeepAlive>)>>,
 }
 
 impl Client {
-    fn key(call: &Call) -> (String, String) {
+    fn key(call: &Call) -> HoldKey {
         (call.process.clone(), call.lock.clone())
     }
 

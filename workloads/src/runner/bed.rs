@@ -3,7 +3,7 @@
 use std::{
     collections::BTreeMap,
     io,
-    path::{Path, PathBuf},
+    path::PathBuf,
     sync::{Arc, Mutex, MutexGuard, PoisonError},
 };
 
@@ -22,13 +22,22 @@ use crate::{
     settings::Setup,
 };
 
+/// Where a run's files go.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Places {
+    /// Temporary ones.
+    pub scratch: PathBuf,
+    /// Logs, which are kept.
+    pub logs: PathBuf,
+}
+
 /// All processes of a run.
 #[derive(Debug)]
 pub struct Bed {
-    /// Who cleans up, and where temporary files go.
+    /// Who cleans up.
     pub sandbox: Arc<Sandbox>,
-    /// Where logs go.
-    pub logs: PathBuf,
+    /// Where files go.
+    pub places: Places,
     /// The run's clock.
     pub clock: RunClock,
     servers: Vec<Server>,
@@ -53,7 +62,7 @@ impl Bed {
     pub async fn up(
         setup: &Setup,
         sandbox: Arc<Sandbox>,
-        logs: &Path,
+        places: &Places,
         clock: RunClock,
     ) -> Result<Self, ServerError> {
         let port = |name: &str| {
@@ -66,13 +75,13 @@ impl Bed {
         let mut servers = Vec::new();
         for spec in setup.lock.servers(&setup.lock_options) {
             let port = port(spec.name())?;
-            servers.push(Server::start(spec, None, port, Arc::clone(&sandbox), logs).await?);
+            servers.push(Server::start(spec, None, port, Arc::clone(&sandbox), places).await?);
         }
         let spec = setup.resource.server(&setup.resource_setup);
         let (port, program) = (port("resource")?, setup.resource.program());
-        let resource = Server::start(spec, program, port, Arc::clone(&sandbox), logs).await?;
-        let (logs, clients) = (logs.to_owned(), Mutex::new(BTreeMap::new()));
-        Ok(Self { sandbox, logs, clock, servers, resource, clients })
+        let resource = Server::start(spec, program, port, Arc::clone(&sandbox), places).await?;
+        let (places, clients) = (places.clone(), Mutex::new(BTreeMap::new()));
+        Ok(Self { sandbox, places, clock, servers, resource, clients })
     }
 
     /// The lock servers' endpoints.

@@ -168,7 +168,7 @@ impl Client {
             origin_ns: self.conduct.clock.origin_ns(),
             lock: plan.lock.clone(),
             endpoints: self.conduct.bed.endpoints(),
-            scratch: self.conduct.bed.sandbox.scratch().to_owned(),
+            scratch: self.conduct.bed.places.scratch.clone(),
             resource: plan.resource.clone(),
             resource_endpoint: self.conduct.bed.resource_endpoint(),
             fence: self.conduct.setup.fence_choice.clone(),
@@ -409,7 +409,7 @@ impl Client {
 
 fn start_process(conduct: &Conduct, process: &str) -> Result<Child, String> {
     let program = std::env::current_exe().map_err(|error| error.to_string())?;
-    let log = fs::File::create(conduct.bed.logs.join(format!("{process}.log")))
+    let log = fs::File::create(conduct.bed.places.logs.join(format!("{process}.log")))
         .map_err(|error| error.to_string())?;
     let mut command = Command::new(program);
     command.arg("worker").stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(log);
@@ -546,7 +546,7 @@ fn why_gone(client: &Client) -> Option<ClientError> {
     let status = client.status.lock().unwrap_or_else(PoisonError::into_inner).clone().unwrap_or_default();
     // SIGKILL is the nemesis's way, and nobody else's in a run of its own.
     (!status.contains("SIGKILL") && !status.contains("signal: 9")).then(|| ClientError::Died {
-        log: client.conduct.bed.logs.join(format!("{process}.log")).display().to_string(),
+        log: client.conduct.bed.places.logs.join(format!("{process}.log")).display().to_string(),
         process,
         status,
     })

@@ -26,7 +26,7 @@ use fencepost_nemesis::{
 use tokio::{sync::watch, task::JoinSet};
 
 pub use self::{
-    bed::Bed,
+    bed::{Bed, Places},
     client::{Client, ClientError},
     recorder::{RecordError, Recorder},
 };
@@ -69,6 +69,8 @@ pub struct Run {
     pub logs: PathBuf,
     /// Who cleans up.
     pub sandbox: Arc<Sandbox>,
+    /// The run's own directory for temporary files, below the sandbox's.
+    pub scratch: PathBuf,
     /// Becomes true when the user wants it to end.
     pub interrupt: watch::Receiver<bool>,
 }
@@ -124,17 +126,7 @@ pub async fn run(
     begun: impl FnOnce(&Plan),
     progress: &mut dyn FnMut(&Status),
 ) -> Result<Finished, RunError> {
-    let clock = RunClock::start();
-    let Run { mut plan, mut setup, history, logs, sandbox, interrupt } = run;
-    let recorder = Recorder::create(&history, header(&plan, &setup), clock)?;
-    let bed = Arc::new(Bed::up(&setup, Arc::clone(&sandbox), &logs, clock).await?);
-    complete(&mut plan, &bed, &sandbox);
-    begun(&plan);
-    let faults = std::mem::take(&mut setup.faults);
-    let ttl = Duration::from_millis(plan.ttl_ms);
-    let stage = Stage::new(Arc::clone(&bed) as _, Arc::clone(&recorder) as _, clock, ttl, plan.seed);
-    let schedule = Arc::new(Schedule::new(Arc::new(stage), faults));
-    let shared = Arc::new(Conduct { plan, setup, bed, recorder, schedule, clock });
+    let (shared, interrupt) = Conduct::set_up(run, begun).await?;
     let mut conductor =
         Conductor { shared: Arc::clone(&shared), interrupt, clients: Vec::new(), strikes: JoinSet::new() };
     let ending = conductor.conduct(progress).await;
@@ -153,6 +145,26 @@ pub(crate) struct Conduct {
     pub(crate) clock: RunClock,
 }
 
+impl Conduct {
+    /// Servers up, history begun, faults planned; no client yet.
+    pub(crate) async fn set_up(
+        run: Run,
+        begun: impl FnOnce(&Plan),
+    ) -> Result<(Arc<Self>, watch::Receiver<bool>), RunError> {
+        let clock = RunClock::start();
+        let Run { mut plan, mut setup, history, logs, sandbox, scratch, interrupt } = run;
+        let recorder = Recorder::create(&history, header(&plan, &setup), clock)?;
+        let bed = Arc::new(Bed::up(&setup, Arc::clone(&sandbox), &Places { scratch, logs }, clock).await?);
+        complete(&mut plan, &bed, &sandbox);
+        begun(&plan);
+        let faults = std::mem::take(&mut setup.faults);
+        let ttl = Duration::from_millis(plan.ttl_ms);
+        let stage = Stage::new(Arc::clone(&bed) as _, Arc::clone(&recorder) as _, clock, ttl, plan.seed);
+        let schedule = Arc::new(Schedule::new(Arc::new(stage), faults));
+        Ok((Arc::new(Self { plan, setup, bed, recorder, schedule, clock }), interrupt))
+    }
+}
+
 fn complete(plan: &mut Plan, bed: &Bed, sandbox: &Sandbox) {
     plan.versions = bed.versions();
     plan.versions.insert("fencepost".to_owned(), env!("CARGO_PKG_VERSION").to_owned());
@@ -162,9 +174,9 @@ fn complete(plan: &mut Plan, bed: &Bed, sandbox: &Sandbox) {
 
 /// How the workload came to its end.
 #[derive(Debug, Default)]
-struct Ending {
-    interrupted: bool,
-    failure: Option<RunError>,
+pub(crate) struct Ending {
+    pub(crate) interrupted: bool,
+    pub(crate) failure: Option<RunError>,
 }
 
 struct Conductor {
@@ -283,7 +295,7 @@ impl Conductor {
     }
 }
 
-async fn finish(shared: &Conduct, ending: Ending) -> Result<Finished, RunError> {
+pub(crate) async fn finish(shared: &Conduct, ending: Ending) -> Result<Finished, RunError> {
     let dumped = dump(shared).await;
     if let Err(error) = dumped {
         let value = Value { error: Some(error), ..Value::default() };

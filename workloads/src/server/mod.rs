@@ -19,6 +19,8 @@ use fencepost_nemesis::{
 };
 use tokio::process::{Child, Command as AsyncCommand};
 
+use crate::runner::Places;
+
 /// How long a server may take to answer after its start.
 const START_LIMIT: Duration = Duration::from_secs(15);
 
@@ -108,7 +110,7 @@ impl Server {
         program: Option<PathBuf>,
         port: u16,
         sandbox: Arc<Sandbox>,
-        logs: &Path,
+        places: &Places,
     ) -> Result<Self, ServerError> {
         let name = spec.name().to_owned();
         let failed = |what| {
@@ -119,9 +121,9 @@ impl Server {
             Some(program) => program,
             None => find(spec.as_ref())?,
         };
-        let data = sandbox.scratch().join(&name);
+        let data = places.scratch.join(&name);
         fs::create_dir_all(&data).map_err(failed("make a data directory"))?;
-        let log = logs.join(format!("{name}.log"));
+        let log = places.logs.join(format!("{name}.log"));
         let server = Self {
             spec,
             program,
