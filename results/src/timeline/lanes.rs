@@ -273,7 +273,7 @@ fn draw_key(scene: &mut Scene, view: &View<'_>, layout: &Layout, place: &Place, 
         }
     }
     for operation in operations.iter().rev().filter(|operation| operation.f == Function::Write) {
-        let token = operation.token.map(|token| format!(" · {token}")).unwrap_or_default();
+        let token = view.token_of(operation).map(|token| format!(" · {token}")).unwrap_or_default();
         let (x, text) = (inside(layout, layout.x(operation.end)), format!("{}{token}", operation.process));
         // Above its mark; where the line of the finding runs there, beside it.
         if !label_above(scene, layout, x, y - RADIUS - 11.0, &text) && is_proof(view, operation) {
