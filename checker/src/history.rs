@@ -339,6 +339,16 @@ pub struct Value<'a> {
     /// How long the acquire may wait, milliseconds; 0: not at all.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub wait_ms: Option<u64>,
+    /// Taken together with others, as a reader does? Of an acquire of a [`Mode::Shared`] lock.
+    ///
+    /// [`Mode::Shared`]: crate::contract::Mode::Shared
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub shared: Option<bool>,
+    /// How many permits are taken. Of an acquire of a [`Mode::Counting`] lock; absent: one.
+    ///
+    /// [`Mode::Counting`]: crate::contract::Mode::Counting
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub permits: Option<u64>,
     /// The fencing token.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub token: Option<u64>,

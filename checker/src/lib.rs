@@ -3,11 +3,22 @@
 #![forbid(unsafe_code)]
 
 pub mod anomalies;
+mod availability;
+mod case;
 pub mod check;
+mod clash;
 pub mod contract;
 pub mod history;
+mod judge;
+mod ledger;
+mod live;
+mod metrics;
+mod names;
 mod owned;
 pub mod plan;
 pub mod readers;
+mod reentry;
 pub mod registry;
+mod sweep;
+mod tenure;
 pub mod verdict;

@@ -173,6 +173,9 @@ pub struct Verdict {
     /// Why it is unknown, one reason each.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub unknown_because: Vec<String>,
+    /// What was assumed, settled or left out, one sentence each: a reader can undo it.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub notes: Vec<String>,
     /// What was found, gravest first.
     pub anomalies: Vec<Anomaly>,
     /// The answer of each analysis: `exclusion`, `tokens`, `resource`, `liveness`, …
@@ -195,6 +198,7 @@ impl Verdict {
             valid: Valid::True,
             summary: String::new(),
             unknown_because: Vec::new(),
+            notes: Vec::new(),
             anomalies: Vec::new(),
             analyses: BTreeMap::new(),
             counts: Counts::default(),

@@ -9,7 +9,7 @@ mod fence_breach;
 mod fence_overkill;
 mod foreign_release;
 mod invalid_grant;
-mod late_notice;
+pub(crate) mod late_notice;
 mod lost_continuity;
 mod lost_update;
 mod premature_expiry;
@@ -21,10 +21,14 @@ mod token_regression;
 mod unfenced_window;
 mod unnoticed_loss;
 
-use crate::{registry::Item, verdict::Severity};
+use crate::{
+    case::{Case, Finding, Told},
+    registry::Item,
+    verdict::Severity,
+};
 
 /// Which question an anomaly answers; the verdict answers each of them apart.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum Analysis {
     /// Did the lock exclude, and did its library tell the truth?
     Exclusion,
@@ -61,6 +65,10 @@ pub struct AnomalyKind {
     pub severity: Severity,
     /// Which question it answers.
     pub analysis: Analysis,
+    /// Finds them all.
+    pub(crate) find: fn(&Case<'_>) -> Vec<Finding>,
+    /// Tells of one.
+    pub(crate) tell: fn(&Case<'_>, &Finding) -> Told,
 }
 
 impl AnomalyKind {

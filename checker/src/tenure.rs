@@ -1,0 +1,300 @@
+//! When did an attempt hold the lock, in every interpretation of the history?
+//!
+//! ```text
+//!        a0   g0            a1                      E                 certain end
+//!  ------|----|======...=====|-----------------------|.................|--------> time
+//!      acquire request    acquire      granted          perhaps held     over
+//!      called  sent       returned
+//! ```
+//!
+//! An *operation* may be recorded too wide, a *hold* only too narrow: it begins when the acquire has returned,
+//! and its lease counts from before the request was sent.
+
+use crate::{
+    contract::{Contract, ReleaseCheck, Renews, Term},
+    history::Released,
+    ledger::{Attempt, FOREVER, Ledger, MS, Outcome, Release, Renewal},
+};
+
+/// A stretch of time, nanoseconds. Of a grant that was slower than its lease, `start` lies behind `end`.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Segment {
+    pub(crate) start: u64,
+    pub(crate) end: u64,
+}
+
+impl Segment {
+    /// Can these two not both be true of a lock that excludes?
+    ///
+    /// Also where `start >= end`: the grant came into force at some instant in between, and then lasted at
+    /// least until `end`.
+    pub(crate) fn clashes(self, other: Self) -> bool {
+        self.start < other.end && other.start < self.end
+    }
+}
+
+/// One attempt up to release, loss or death.
+#[derive(Clone, Debug)]
+pub(crate) struct Tenure {
+    /// The number of its attempt in the ledger.
+    pub(crate) attempt: u32,
+    /// What the service guarantees, from the acquire on; `None`: perhaps it never held.
+    pub(crate) granted: Option<Segment>,
+    /// Further stretches, each opened by a renewal that came too late to prolong the one before.
+    pub(crate) retaken: Vec<Segment>,
+    /// From here on the client may hold by a renewal that took the lock anew; such holds are ordered by nothing.
+    pub(crate) adrift_from: u64,
+    /// By then it is over, for certain.
+    pub(crate) certain_end: Option<u64>,
+    /// What the client takes for its hold; `None`: it was never told that it has one.
+    pub(crate) believed: Option<Segment>,
+    /// Beyond this instant `granted` rests on the assumption that the session stays.
+    pub(crate) proven_until: u64,
+    /// An acquire of unknown outcome that held at an instant of this stretch, as its own release proved.
+    pub(crate) held_within: Option<Segment>,
+}
+
+impl Tenure {
+    /// All stretches in which it held for certain.
+    pub(crate) fn segments(&self) -> impl Iterator<Item = Segment> {
+        self.granted.into_iter().chain(self.retaken.iter().copied())
+    }
+
+    /// Did both hold at one instant?
+    pub(crate) fn clashes(&self, other: &Self) -> bool {
+        self.segments().any(|mine| other.segments().any(|theirs| mine.clashes(theirs)))
+    }
+}
+
+/// The bounds of a contract, in nanoseconds.
+#[derive(Clone, Debug)]
+pub(crate) struct Bounds {
+    pub(crate) contract: Contract,
+    rho: f64,
+    epsilon: u64,
+    granularity: u64,
+}
+
+impl Bounds {
+    pub(crate) fn new(ledger: &Ledger) -> Self {
+        let contract = ledger.contract();
+        Self {
+            granularity: contract.granularity_ms.saturating_mul(MS),
+            contract,
+            rho: ledger.header.rho,
+            epsilon: ledger.header.epsilon_ns,
+        }
+    }
+
+    /// A lease of this length, counted from `from`, lasts at least until then.
+    pub(crate) fn least_end(&self, from: u64, ttl_ms: u64) -> u64 {
+        let least = (ttl_ms.saturating_mul(MS) as f64 * (1.0 - self.rho)).floor() as u64;
+        from.saturating_add(least).saturating_sub(self.epsilon.saturating_add(self.granularity))
+    }
+
+    /// A lease of this length, counted from `from`, lasts at most until then.
+    pub(crate) fn most_end(&self, from: u64, ttl_ms: u64) -> u64 {
+        let most = (ttl_ms.saturating_mul(MS) as f64 * (1.0 + self.rho)).ceil() as u64;
+        from.saturating_add(most).saturating_add(self.epsilon.saturating_add(self.granularity))
+    }
+
+    /// When the lease of an attempt has certainly run out, given the renewals called before `before`.
+    pub(crate) fn lease_over(&self, ledger: &Ledger, attempt: &Attempt, before: u64) -> Option<u64> {
+        let contract = &self.contract;
+        let hidden = contract.renews == Renews::Hidden || contract.prolongs;
+        if contract.term != Term::Lease || hidden || attempt.outcome != Outcome::Ok {
+            return None;
+        }
+        // A killed client may have sent a renewal that it could not record any more.
+        if contract.renews == Renews::Recorded && ledger.death_of(attempt.process).is_some() {
+            return None;
+        }
+        let most = attempt.ttl_ms_max?;
+        let earlier = || attempt.renewals.iter().filter(move |renewal| renewal.call.start < before);
+        let from = earlier()
+            .filter(|renewal| renewal.outcome == Outcome::Ok)
+            .map(|renewal| renewal.by)
+            .fold(attempt.granted_by, u64::max);
+        let unknown = earlier().filter(|renewal| renewal.outcome == Outcome::Info).count() as u64;
+        let over = self.most_end(from, most).saturating_add(unknown.saturating_mul(most.saturating_mul(MS)));
+        let disturbed = ledger.faults.iter().any(|fault| {
+            let touches = fault.begin <= over && fault.end.is_none_or(|end| end >= attempt.acquire.start);
+            touches && (fault.moves_clock() || fault.f.contains("failover"))
+        });
+        (!disturbed).then_some(over)
+    }
+}
+
+/// What ends a hold before its lease: the call of its release, a delivered notice, death.
+fn stop_of(ledger: &Ledger, attempt: &Attempt) -> u64 {
+    let release = attempt.release.map_or(FOREVER, |release| release.call.start);
+    let lost = attempt.lost.map_or(FOREVER, |(at, _)| at);
+    let death = ledger.death_of(attempt.process).map_or(FOREVER, |(at, _)| at);
+    release.min(lost).min(death)
+}
+
+/// The intervals of one attempt. `releases` are the calls of all releases of a reentrant hold, in order; of
+/// any other hold, empty.
+pub(crate) fn of_attempt(
+    ledger: &Ledger,
+    bounds: &Bounds,
+    number: u32,
+    attempt: &Attempt,
+    releases: &[u64],
+) -> Tenure {
+    let stop = stop_of(ledger, attempt);
+    let mut tenure = Tenure {
+        attempt: number,
+        granted: None,
+        retaken: Vec::new(),
+        adrift_from: FOREVER,
+        certain_end: bounds.lease_over(ledger, attempt, FOREVER),
+        believed: None,
+        proven_until: FOREVER,
+        held_within: None,
+    };
+    let proof = proof_by_release(bounds, attempt, tenure.certain_end);
+    if attempt.outcome == Outcome::Ok {
+        grant(ledger, bounds, attempt, stop, releases, &mut tenure);
+        if let Some(proof) = proof {
+            prolong(&mut tenure, stop.min(proof.call.start));
+        }
+        tenure.believed = Some(belief(ledger, bounds, attempt, stop));
+    } else if let Some(proof) = proof {
+        tenure.held_within =
+            Some(Segment { start: attempt.acquire.start.max(proof.call.start), end: proof.call.end });
+    }
+    let freed = attempt.releases().filter(|release| release.released == Some(Released::Yes));
+    let freed = freed.map(|release| release.call.end).min();
+    tenure.certain_end = [tenure.certain_end, freed].into_iter().flatten().min();
+    tenure
+}
+
+/// The release by which the service itself says that the attempt held when it was called.
+fn proof_by_release<'a>(
+    bounds: &Bounds,
+    attempt: &'a Attempt,
+    certain_end: Option<u64>,
+) -> Option<&'a Release> {
+    if bounds.contract.release != ReleaseCheck::OwnerChecked {
+        return None;
+    }
+    let proof = attempt.releases().find(|release| release.released == Some(Released::Yes))?;
+    let in_time = certain_end.is_none_or(|end| proof.call.start < end);
+    // A renewal of unknown outcome may have taken the lock anew in between: then it was not held throughout.
+    let doubtful = attempt
+        .renewals
+        .iter()
+        .any(|renewal| renewal.outcome == Outcome::Info && renewal.call.start < proof.call.end);
+    (in_time && !doubtful).then_some(proof)
+}
+
+fn prolong(tenure: &mut Tenure, end: u64) {
+    if let Some(last) = tenure.retaken.last_mut().or(tenure.granted.as_mut()) {
+        last.end = last.end.max(end);
+    }
+}
+
+/// The stretches that the service guarantees to an acquire that returned ok.
+fn grant(
+    ledger: &Ledger,
+    bounds: &Bounds,
+    attempt: &Attempt,
+    stop: u64,
+    releases: &[u64],
+    tenure: &mut Tenure,
+) {
+    let lease = bounds.contract.term == Term::Lease;
+    // A lease of unknown length guarantees nothing but the instant of its grant.
+    let least = attempt.ttl_ms_min.unwrap_or(0);
+    let end_from = |from| if lease { bounds.least_end(from, least) } else { FOREVER };
+    let mut start = attempt.acquire.end;
+    let mut end = end_from(attempt.granted_after);
+    let mut cap = stop;
+    let mut segments = Vec::new();
+    for renewal in sorted(&attempt.renewals).iter().filter(|renewal| renewal.call.start < stop) {
+        if renewal.outcome == Outcome::Info {
+            tenure.adrift_from = tenure.adrift_from.min(renewal.call.start);
+            continue;
+        }
+        if renewal.by < end {
+            end = end.max(end_from(renewal.after));
+            continue;
+        }
+        segments.push(Segment { start, end: end.min(cap) });
+        tenure.adrift_from = tenure.adrift_from.min(renewal.call.start);
+        (start, end) = (renewal.by, end_from(renewal.after));
+        if renewal.reentry {
+            // After a lapse the service counts from one again, whatever the client counts.
+            let first = releases.iter().find(|release| **release > renewal.call.start);
+            cap = stop.min(first.copied().unwrap_or(FOREVER));
+        }
+    }
+    segments.push(Segment { start, end: end.min(cap) });
+    let mut segments = segments.into_iter();
+    tenure.granted = segments.next();
+    tenure.retaken = segments.collect();
+    if bounds.contract.term == Term::Session {
+        tenure.proven_until = session_proof(ledger, attempt);
+        let undisturbed = first_disturbance(ledger, attempt, tenure.proven_until);
+        if let Some(granted) = tenure.granted.as_mut() {
+            granted.end = granted.end.min(undisturbed);
+        }
+    }
+}
+
+fn sorted(renewals: &[Renewal]) -> std::borrow::Cow<'_, [Renewal]> {
+    if renewals.is_sorted_by_key(|renewal| renewal.by) {
+        return renewals.into();
+    }
+    let mut sorted = renewals.to_vec();
+    sorted.sort_by_key(|renewal| renewal.by);
+    sorted.into()
+}
+
+/// The call of the last operation by which the server confirmed the session.
+fn session_proof(ledger: &Ledger, attempt: &Attempt) -> u64 {
+    let renewed = attempt.renewals.iter().filter(|renewal| renewal.outcome == Outcome::Ok);
+    let renewed = renewed.map(|renewal| renewal.after);
+    let released = attempt.releases().filter(|release| release.released == Some(Released::Yes));
+    let released = released.map(|release| release.call.start);
+    let proof = renewed.chain(released).fold(attempt.acquire.end, u64::max);
+    proof.min(stop_of(ledger, attempt))
+}
+
+/// From when on the session may have ended: the first fault, error or silence after `proof` that touches
+/// client, link or server.
+fn first_disturbance(ledger: &Ledger, attempt: &Attempt, proof: u64) -> u64 {
+    let process = ledger.process_name(attempt.process);
+    let client = ledger.process[attempt.process as usize].client;
+    let faults = ledger
+        .faults
+        .iter()
+        .filter(|fault| fault.strikes(process) || fault.strikes_server())
+        .filter(|fault| fault.end.is_none_or(|end| end > proof))
+        .map(|fault| fault.begin);
+    let troubles = ledger
+        .troubles
+        .iter()
+        .filter(|trouble| trouble.lock == attempt.lock && trouble.end > proof)
+        .map(|trouble| trouble.start);
+    let stalls = ledger
+        .stalls
+        .iter()
+        .filter(|stall| stall.client == client && stall.until > proof)
+        .map(|stall| stall.from);
+    faults.chain(troubles).chain(stalls).min().unwrap_or(FOREVER).max(proof)
+}
+
+/// What the client acts on: a stopped one goes on believing.
+fn belief(ledger: &Ledger, bounds: &Bounds, attempt: &Attempt, stop: u64) -> Segment {
+    let start = attempt.acquire.end;
+    let mut end = stop.min(attempt.gave_up.unwrap_or(FOREVER)).min(ledger.time_last.max(start));
+    if let (true, Some(validity)) = (bounds.contract.honours_validity, attempt.validity_ms) {
+        let proven = attempt.renewals.iter().filter(|renewal| renewal.outcome == Outcome::Ok);
+        let from = proven.map(|renewal| renewal.call.end).fold(start, u64::max);
+        let validity = u64::try_from(validity).unwrap_or(0).saturating_mul(MS);
+        end = end.min(from.saturating_add(validity));
+    }
+    Segment { start, end: end.max(start) }
+}
