@@ -22,12 +22,12 @@ const DIM: Style = Style::new().dimmed();
 /// # Errors
 /// If the output cannot be written.
 pub(crate) fn tell(out: &mut impl Write, verdict: &Verdict, judgement: &Judgement) -> io::Result<()> {
-    let (style, word) = match verdict.valid {
-        Valid::True => (GOOD, "valid"),
-        Valid::False => (BAD, "NOT VALID"),
-        Valid::Unknown => (DOUBTFUL, "unknown"),
+    let style = match verdict.valid {
+        Valid::True => GOOD,
+        Valid::False => BAD,
+        Valid::Unknown => DOUBTFUL,
     };
-    writeln!(out, "{style}{word}{style:#}: {}", sentence(verdict))?;
+    writeln!(out, "{style}{}{style:#}: {}", words::valid(verdict.valid), words::headline(verdict))?;
     for reason in &verdict.unknown_because {
         writeln!(out, "  {DOUBTFUL}unknown{DOUBTFUL:#} because {reason}")?;
     }
@@ -36,15 +36,6 @@ pub(crate) fn tell(out: &mut impl Write, verdict: &Verdict, judgement: &Judgemen
     }
     writeln!(out, "\n{DIM}seen:{DIM:#} {}", counts(&verdict.counts))?;
     tell_judgement(out, verdict, judgement)
-}
-
-fn sentence(verdict: &Verdict) -> &str {
-    match (verdict.summary.as_str(), verdict.valid) {
-        ("", Valid::True) => "nothing broke a promise",
-        ("", Valid::False) => "a promise was broken",
-        ("", Valid::Unknown) => "nobody can say",
-        (summary, _) => summary,
-    }
 }
 
 fn tell_finding(out: &mut impl Write, number: usize, anomaly: &Anomaly) -> io::Result<()> {

@@ -2,8 +2,40 @@
 
 use fencepost_checker::{
     anomalies::ANOMALIES,
-    verdict::{Counts, Severity},
+    verdict::{Counts, Severity, Valid, Verdict},
 };
+
+/// A verdict's word.
+#[must_use]
+pub fn valid(valid: Valid) -> &'static str {
+    match valid {
+        Valid::True => "Valid",
+        Valid::False => "Invalid",
+        Valid::Unknown => "Unknown",
+    }
+}
+
+/// A verdict's sentence without its first word and without the first finding's own sentence, which stands
+/// beside it wherever this is shown.
+#[must_use]
+pub fn headline(verdict: &Verdict) -> String {
+    let told = match (verdict.summary.as_str(), verdict.valid) {
+        ("", Valid::True) => "nothing broke a promise",
+        ("", Valid::False) => "a promise was broken",
+        ("", Valid::Unknown) => "nobody can say",
+        (summary, valid) => {
+            let prefix = format!("{}: ", self::valid(valid));
+            return without_finding(summary.strip_prefix(&prefix).unwrap_or(summary), verdict);
+        }
+    };
+    told.to_owned()
+}
+
+fn without_finding(summary: &str, verdict: &Verdict) -> String {
+    let first = verdict.anomalies.first().map_or("", |anomaly| anomaly.text.as_str());
+    let shortened = if first.is_empty() { summary } else { summary.strip_suffix(first).unwrap_or(summary) };
+    shortened.trim_end().trim_end_matches('.').to_owned()
+}
 
 /// A severity's word.
 #[must_use]
@@ -95,6 +127,14 @@ mod tests {
             assert!(advice(kind.id()).is_some_and(|text| text.len() > 40), "{}", kind.id());
         }
         assert_eq!(advice("no-such"), None);
+    }
+
+    #[test]
+    fn a_headline_repeats_neither_word_nor_finding() {
+        let mut verdict = crate::samples::stale_write_verdict();
+        verdict.summary = format!("Invalid: 1 stale-write. {}", verdict.anomalies[0].text);
+        assert_eq!(headline(&verdict), "1 stale-write");
+        assert_eq!(headline(&Verdict::empty()), "nothing broke a promise");
     }
 
     #[test]

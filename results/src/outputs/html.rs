@@ -91,17 +91,17 @@ struct Row {
 
 fn page(run: &RunDir, finished: &Finished) -> Result<Page, String> {
     let verdict = &finished.verdict;
-    let (valid, word) = match verdict.valid {
-        Valid::True => ("valid", "Valid"),
-        Valid::False => ("not-valid", "Not valid"),
-        Valid::Unknown => ("unknown", "Unknown"),
+    let valid = match verdict.valid {
+        Valid::True => "valid",
+        Valid::False => "not-valid",
+        Valid::Unknown => "unknown",
     };
     Ok(Page {
         title: finished.name().to_owned(),
         style: include_str!("../../assets/page.css"),
         valid,
-        word,
-        sentence: verdict.summary.clone(),
+        word: words::valid(verdict.valid),
+        sentence: words::headline(verdict),
         judged: judged(finished.judgement.outcome).to_owned(),
         reasons: finished.judgement.reasons.clone(),
         unfinished: finished.unfinished,

@@ -2,7 +2,7 @@
 
 use std::fmt::Write as _;
 
-use fencepost_checker::verdict::{Valid, Verdict};
+use fencepost_checker::verdict::Verdict;
 
 use super::{Output, item, write_file};
 use crate::{expectation::Outcome, finished::Finished, render::Warning, store::RunDir};
@@ -23,8 +23,10 @@ fn write(run: &RunDir, finished: &Finished) -> Vec<Warning> {
 /// Writing to a string does not fail.
 fn markdown(finished: &Finished) -> String {
     let verdict = &finished.verdict;
-    let mut text =
-        format!("### {}: {}\n\n{}\n", escape(finished.name()), word(verdict.valid), escape(&verdict.summary));
+    let mut text = {
+        let word = crate::words::valid(verdict.valid).to_lowercase();
+        format!("### {} is {word}\n\n{}\n", escape(finished.name()), escape(&crate::words::headline(verdict)))
+    };
     for reason in &finished.judgement.reasons {
         let _ = write!(text, "\n- {}", escape(reason));
     }
@@ -46,14 +48,6 @@ fn markdown(finished: &Finished) -> String {
         text += "\nAs expected.\n";
     }
     text
-}
-
-fn word(valid: Valid) -> &'static str {
-    match valid {
-        Valid::True => "valid",
-        Valid::False => "not valid",
-        Valid::Unknown => "unknown",
-    }
 }
 
 fn seen(verdict: &Verdict) -> String {

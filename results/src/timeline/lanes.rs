@@ -68,7 +68,7 @@ fn draw_finding(scene: &mut Scene, view: &View<'_>, layout: &Layout) {
     }
     let others = view.other_findings.iter().map(|(at, id)| (*at, id.as_str()));
     for (place, (at, id)) in named.into_iter().chain(others).enumerate() {
-        let text = if place == 0 { format!("{id} at {:.3} s", at as f64 / 1e9) } else { id.to_owned() };
+        let text = if place == 0 { format!("{id} at {:.1} ms", at as f64 / 1e6) } else { id.to_owned() };
         let half = font::width(&text, LABEL_SIZE) / 2.0;
         let x = layout.x(at);
         let middle = x.clamp(layout.plot.left + half, layout.plot.right - half);
@@ -91,24 +91,34 @@ fn hold_bar(layout: &Layout, place: &Place, hold: &Hold) -> Option<Rect> {
 fn draw_holds(scene: &mut Scene, view: &View<'_>, layout: &Layout, place: &Place, lock: &str) {
     let mut holds: Vec<_> = view.holds.iter().copied().filter(|hold| hold.lock == lock).collect();
     holds.sort_by_key(|hold| view.meets(hold.attempt));
-    let mut unnamed = Vec::new();
-    for hold in holds {
-        let Some(bar) = hold_bar(layout, place, hold) else { continue };
-        draw_hold(scene, view, layout, hold, bar);
+    let bars: Vec<_> =
+        holds.iter().filter_map(|hold| hold_bar(layout, place, hold).map(|bar| (*hold, bar))).collect();
+    let mut beside = Vec::new();
+    for (hold, bar) in &bars {
+        draw_hold(scene, view, layout, hold, *bar);
         // A hold of the finding is named in full, if need be beside its bar.
-        let shortest = if view.meets(hold.attempt) { 1 } else { 3 };
-        if !name_within(scene, layout, hold, bar, shortest) {
-            unnamed.push((hold, bar));
-        }
-        scene.take(bar);
-    }
-    // Beside their bars, names may only stand where no other bar is.
-    for (hold, bar) in unnamed.into_iter().rev() {
-        let text = hold_name(hold, "token ");
-        if bar.right + font::width(&text, LABEL_SIZE) + 8.0 <= layout.plot.right {
-            scene.label((bar.right + 4.0, bar.middle()), Align::Left, &text, LABEL_SIZE, Color::Ink);
+        let free = free_beside(layout, hold, *bar, &bars);
+        let forms = if view.meets(hold.attempt) && free { 1 } else { 3 };
+        if !name_within(scene, layout, hold, *bar, forms) && free {
+            beside.push((hold, bar));
         }
     }
+    for (hold, bar) in beside.into_iter().rev() {
+        scene.label(
+            (bar.right + 4.0, bar.middle()),
+            Align::Left,
+            &hold_name(hold, "token "),
+            LABEL_SIZE,
+            Color::Ink,
+        );
+    }
+}
+
+/// Is there room for a hold's name to the right of its bar?
+fn free_beside(layout: &Layout, hold: &Hold, bar: Rect, bars: &[(&Hold, Rect)]) -> bool {
+    let right = bar.right + 4.0 + font::width(&hold_name(hold, "token "), LABEL_SIZE) + 4.0;
+    let room = Rect { left: bar.right + 1.0, right, ..bar };
+    right <= layout.plot.right && !bars.iter().any(|(_, other)| other.meets(&room))
 }
 
 fn draw_hold(scene: &mut Scene, view: &View<'_>, layout: &Layout, hold: &Hold, bar: Rect) {
@@ -276,7 +286,7 @@ fn draw_key(scene: &mut Scene, view: &View<'_>, layout: &Layout, place: &Place, 
         let token = view.token_of(operation).map(|token| format!(" · {token}")).unwrap_or_default();
         let (x, text) = (inside(layout, layout.x(operation.end)), format!("{}{token}", operation.process));
         // Above its mark; where the line of the finding runs there, beside it.
-        if !label_above(scene, layout, x, y - RADIUS - 11.0, &text) && is_proof(view, operation) {
+        if !label_above(scene, layout, x, y - RADIUS - 11.0, &text) {
             label_beside(scene, layout, (x, y - RADIUS - 11.0), &text);
         }
     }

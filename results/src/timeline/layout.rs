@@ -10,6 +10,7 @@ use crate::{
         scene::{Align, Rect, Scene, Shape},
     },
     recording::{Fault, Hold, same_process},
+    words,
 };
 
 const WIDTH: f64 = 1_200.0;
@@ -218,8 +219,11 @@ fn pack(holds: &[&Hold]) -> Vec<(u64, usize)> {
 fn title(view: &View<'_>, verdict: Option<&Verdict>) -> String {
     let test = if view.test.is_empty() { "history" } else { &view.test };
     match verdict {
-        Some(verdict) if !verdict.summary.is_empty() => format!("{test}: {}", verdict.summary),
-        _ => test.to_owned(),
+        Some(verdict) => {
+            let word = words::valid(verdict.valid).to_lowercase();
+            format!("{test} is {word}: {}", words::headline(verdict))
+        }
+        None => test.to_owned(),
     }
 }
 

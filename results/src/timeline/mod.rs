@@ -89,7 +89,7 @@ mod tests {
         for expected in ["daily-sales", "c1", "c2", "report", "c1 · token 1", "c2 · token 2"] {
             assert!(texts.contains(&expected), "no '{expected}' in {texts:?}");
         }
-        assert!(texts.iter().any(|text| text.starts_with("stale-write at 1.55")), "{texts:?}");
+        assert!(texts.iter().any(|text| text.starts_with("stale-write at 1551.5 ms")), "{texts:?}");
     }
 
     #[test]
