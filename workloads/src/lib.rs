@@ -1,6 +1,8 @@
 //! Real workloads on real locks: lock backends, protected resources, the worker process of a client, and the
 //! runner that turns a plan into a history.
 
+#![forbid(unsafe_code)]
+
 pub mod fence;
 pub mod lock;
 pub mod locks;

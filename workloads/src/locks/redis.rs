@@ -518,10 +518,11 @@ struct KeepAlive {
 
 /// Which actor holds which lock.
 type HoldKey = (String, String);
+type Holds = HashMap<HoldKey, (Arc<Hold>, Option<KeepAlive>)>;
 
 struct Client {
     inner: Arc<Inner>,
-    holds: Mutex<HashMap<HoldKey, (Arc<Hold>, Option<KeepAlive>)>>,
+    holds: Mutex<Holds>,
 }
 
 impl Client {
