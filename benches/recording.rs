@@ -78,7 +78,9 @@ fn bare(store: &Path) -> f64 {
     };
     let origin_ns = fencepost_nemesis::clock::raw::monotonic_ns();
     order(&Order::Open(Box::new(open(&scratch, port, origin_ns))));
-    let mut reply = || -> Reply { serde_json::from_str(&replies.next().expect("a line").expect("text")).expect("a reply") };
+    let mut reply = || -> Reply {
+        serde_json::from_str(&replies.next().expect("a line").expect("text")).expect("a reply")
+    };
     assert_eq!(reply(), Reply::Opened);
     let begin_ns = fencepost_nemesis::clock::raw::monotonic_ns() - origin_ns;
     order(&Order::Tenures(Box::new(tenures(begin_ns + SECONDS * 1_000_000_000))));
@@ -132,9 +134,20 @@ impl Drop for Killed {
 }
 
 fn redis(folder: &PathBuf) -> (Killed, u16) {
-    let port = TcpListener::bind("127.0.0.1:0").and_then(|socket| socket.local_addr()).expect("a port").port();
+    let port =
+        TcpListener::bind("127.0.0.1:0").and_then(|socket| socket.local_addr()).expect("a port").port();
     let server = Command::new("redis-server")
-        .args(["--bind", "127.0.0.1", "--save", "", "--appendonly", "no", "--port", &port.to_string(), "--dir"])
+        .args([
+            "--bind",
+            "127.0.0.1",
+            "--save",
+            "",
+            "--appendonly",
+            "no",
+            "--port",
+            &port.to_string(),
+            "--dir",
+        ])
         .arg(folder)
         .stdout(Stdio::null())
         .spawn()

@@ -12,6 +12,7 @@ mod list;
 mod report;
 mod resource;
 mod run;
+mod suite;
 mod worker;
 
 use std::{io::Write as _, process::ExitCode};
@@ -63,6 +64,7 @@ macro_rules! commands {
 commands! {
     Demo(demo),
     Run(run),
+    Suite(suite),
     Check(check),
     Report(report),
     List(list),

@@ -12,6 +12,7 @@ mod plots;
 mod recording;
 pub mod render;
 pub mod store;
+pub mod suite;
 mod timeline;
 pub mod words;
 

@@ -1,9 +1,9 @@
 //! What does a run directory hold for people and machines? One file a format, listed in [`OUTPUTS`].
 
 mod html;
-mod junit;
+pub(crate) mod junit;
 mod pictures;
-mod summary;
+pub(crate) mod summary;
 mod witness;
 
 use fencepost_checker::registry::Item;
