@@ -36,6 +36,26 @@ pub(crate) enum Exit {
     Interrupted = 130,
 }
 
+impl Exit {
+    /// The code of that number, as another process of ours ended with.
+    pub(crate) fn of(code: u8) -> Self {
+        const ALL: [Exit; 11] = [
+            Exit::Expected,
+            Exit::Forbidden,
+            Exit::Unknown,
+            Exit::Missing,
+            Exit::Usage,
+            Exit::Malformed,
+            Exit::Backend,
+            Exit::Internal,
+            Exit::Store,
+            Exit::Rights,
+            Exit::Interrupted,
+        ];
+        ALL.into_iter().find(|exit| *exit as u8 == code).unwrap_or(Self::Internal)
+    }
+}
+
 impl From<Exit> for ExitCode {
     fn from(exit: Exit) -> Self {
         Self::from(exit as u8)

@@ -9,8 +9,10 @@ mod check;
 mod demo;
 mod doctor;
 mod list;
+mod report;
 mod resource;
 mod run;
+mod suite;
 mod worker;
 
 use std::{io::Write as _, os::fd::AsFd as _, process::ExitCode};
@@ -62,7 +64,9 @@ macro_rules! commands {
 commands! {
     Demo(demo),
     Run(run),
+    Suite(suite),
     Check(check),
+    Report(report),
     List(list),
     Doctor(doctor),
     Worker(worker),

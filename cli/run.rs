@@ -326,7 +326,7 @@ fn new_seed() -> u64 {
 }
 
 /// Quotes a word for a shell.
-fn quote(word: &str) -> String {
+pub(crate) fn quote(word: &str) -> String {
     let plain = |c: char| c.is_ascii_alphanumeric() || "-_./:=,".contains(c);
     if !word.is_empty() && word.chars().all(plain) {
         return word.to_owned();

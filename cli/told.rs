@@ -4,7 +4,10 @@ use std::io::{self, Write};
 
 use anstyle::{AnsiColor, Style};
 use fencepost_checker::verdict::{Anomaly, Counts, FaultInForce, Severity, Valid, Verdict};
-use fencepost_results::expectation::{Judgement, Outcome};
+use fencepost_results::{
+    expectation::{Judgement, Outcome},
+    words,
+};
 
 /// The most words of a witness that are spelled out.
 const WITNESS_MAX: usize = 8;
@@ -19,12 +22,12 @@ const DIM: Style = Style::new().dimmed();
 /// # Errors
 /// If the output cannot be written.
 pub(crate) fn tell(out: &mut impl Write, verdict: &Verdict, judgement: &Judgement) -> io::Result<()> {
-    let (style, word) = match verdict.valid {
-        Valid::True => (GOOD, "valid"),
-        Valid::False => (BAD, "NOT VALID"),
-        Valid::Unknown => (DOUBTFUL, "unknown"),
+    let style = match verdict.valid {
+        Valid::True => GOOD,
+        Valid::False => BAD,
+        Valid::Unknown => DOUBTFUL,
     };
-    writeln!(out, "{style}{word}{style:#}: {}", sentence(verdict))?;
+    writeln!(out, "{style}{}{style:#}: {}", words::valid(verdict.valid), words::headline(verdict))?;
     for reason in &verdict.unknown_because {
         writeln!(out, "  {DOUBTFUL}unknown{DOUBTFUL:#} because {reason}")?;
     }
@@ -35,21 +38,9 @@ pub(crate) fn tell(out: &mut impl Write, verdict: &Verdict, judgement: &Judgemen
     tell_judgement(out, verdict, judgement)
 }
 
-fn sentence(verdict: &Verdict) -> &str {
-    match (verdict.summary.as_str(), verdict.valid) {
-        ("", Valid::True) => "nothing broke a promise",
-        ("", Valid::False) => "a promise was broken",
-        ("", Valid::Unknown) => "nobody can say",
-        (summary, _) => summary,
-    }
-}
-
 fn tell_finding(out: &mut impl Write, number: usize, anomaly: &Anomaly) -> io::Result<()> {
-    let (style, severity) = match anomaly.severity {
-        Severity::Violation => (BAD, "violation"),
-        Severity::Hazard => (DOUBTFUL, "hazard"),
-        Severity::Liveness => (DOUBTFUL, "liveness"),
-    };
+    let severity = words::severity(anomaly.severity);
+    let style = if anomaly.severity == Severity::Violation { BAD } else { DOUBTFUL };
     let lock = anomaly.lock.as_ref().map(|lock| format!(" on {lock}")).unwrap_or_default();
     let possible =
         if anomaly.possible > 0 { format!(", {} possible", anomaly.possible) } else { String::new() };
@@ -81,27 +72,9 @@ fn fault(fault: &FaultInForce) -> String {
     format!("{} of {}", fault.f, fault.targets.join(" and "))
 }
 
-/// The counts in one line; what did not occur is left out.
+/// The counts in one line.
 fn counts(counts: &Counts) -> String {
-    let all = [
-        (counts.acquires_ok, "acquires granted"),
-        (counts.acquires_busy, "busy"),
-        (counts.acquires_failed, "failed"),
-        (counts.acquires_info, "of unknown outcome"),
-        (counts.holds, "holds"),
-        (counts.rivals_met, "attempts that met a rival"),
-        (counts.reads_ok, "reads"),
-        (counts.writes_accepted, "writes accepted"),
-        (counts.writes_rejected, "rejected"),
-        (counts.writes_info, "writes of unknown outcome"),
-        (counts.faults, "faults"),
-        (counts.faults_skipped, "faults skipped"),
-        (counts.opportunities, "opportunities"),
-    ];
-    let seen: Vec<_> =
-        all.iter().filter(|(count, _)| *count > 0).map(|(count, what)| format!("{count} {what}")).collect();
-    let events = format!("{} events", counts.events);
-    if seen.is_empty() { events } else { format!("{events}: {}", seen.join(", ")) }
+    words::counts(counts).iter().map(|(what, count)| format!("{count} {what}")).collect::<Vec<_>>().join(", ")
 }
 
 /// Says how the verdict was judged where that differs from what the verdict alone suggests.

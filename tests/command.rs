@@ -41,8 +41,8 @@ fn a_history_is_checked_from_file_and_standard_input() {
     let file = dir.path().join("history.jsonl");
     fs::write(&file, QUIET).expect("written");
     let path = file.to_str().expect("a name");
-    assert!(stdout_of(&mut fencepost(&["check", path]), 0).starts_with("valid: "));
-    assert!(stdout_of(fencepost(&["check", "-"]).write_stdin(QUIET), 0).starts_with("valid: "));
+    assert!(stdout_of(&mut fencepost(&["check", path]), 0).starts_with("Valid: "));
+    assert!(stdout_of(fencepost(&["check", "-"]).write_stdin(QUIET), 0).starts_with("Valid: "));
     let json = stdout_of(&mut fencepost(&["check", path, "--json"]), 0);
     let verdict: serde_json::Value = serde_json::from_str(&json).expect("JSON and nothing else");
     assert_eq!(verdict["valid"], true);

@@ -63,8 +63,8 @@ impl Value<'_> {
             offset_ns: self.offset_ns,
             from: self.from,
             until: self.until,
-            permits: self.permits,
             shared: self.shared,
+            permits: self.permits,
         }
     }
 }

@@ -6,11 +6,15 @@
 
 mod draw;
 pub mod expectation;
+mod finished;
 mod outputs;
+mod plots;
 mod recording;
 pub mod render;
 pub mod store;
+pub mod suite;
 mod timeline;
+pub mod words;
 
 #[cfg(test)]
 mod samples;

@@ -2,9 +2,11 @@
 
 use std::fmt;
 
-use fencepost_checker::verdict::Verdict;
-
-use crate::{draw::paint, outputs, recording::Recording, store::RunDir, timeline};
+use crate::{finished::Finished, store::RunDir};
+pub use crate::{
+    finished::FinishedError,
+    outputs::{OUTPUTS, Output},
+};
 
 /// A file that could not be drawn. It never changes a verdict.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -25,37 +27,22 @@ impl fmt::Display for Warning {
 /// others from being drawn.
 #[must_use]
 pub fn render(run: &RunDir) -> Vec<Warning> {
-    let mut warnings = Vec::new();
-    let verdict = match run.read_verdict() {
-        Ok(verdict) => verdict,
-        Err(error) => {
-            warnings.push(Warning { file: RunDir::VERDICT.to_owned(), why: error.to_string() });
-            None
-        }
-    };
-    if let Some(verdict) = &verdict {
-        warnings.extend(outputs::witness::write(run, verdict));
+    match try_render(run, OUTPUTS) {
+        Ok(warnings) => warnings,
+        Err(error) => vec![Warning { file: "everything".to_owned(), why: error.to_string() }],
     }
-    match Recording::read(&run.history_path()) {
-        Ok(recording) => warnings.extend(draw(run, &recording, verdict.as_ref())),
-        Err(error) => warnings.push(Warning { file: "timeline.svg".to_owned(), why: error.to_string() }),
-    }
-    warnings
 }
 
-/// Draws the pictures.
-fn draw(run: &RunDir, recording: &Recording, verdict: Option<&Verdict>) -> Vec<Warning> {
-    let mut warnings = Vec::new();
-    let scene = timeline::scene(recording, verdict);
-    let title = format!("Timeline of {}", recording.header.test);
-    let svg = paint::svg(&scene, &title).map(String::into_bytes);
-    for (file, painted) in [("timeline.svg", svg), ("timeline.png", paint::png(&scene))] {
-        let written = painted
-            .map_err(|error| error.to_string())
-            .and_then(|bytes| run.write_file(file, &bytes).map_err(|error| error.to_string()));
-        warnings.extend(written.err().map(|why| Warning { file: file.to_owned(), why }));
-    }
-    warnings
+/// Draws some of the outputs, for a command that was asked for them.
+///
+/// # Errors
+/// [`FinishedError`] if the run directory is so broken that nothing can be drawn.
+pub fn try_render<'o>(
+    run: &RunDir,
+    outputs: impl IntoIterator<Item = &'o Output>,
+) -> Result<Vec<Warning>, FinishedError> {
+    let finished = Finished::read(run)?;
+    Ok(outputs.into_iter().flat_map(|output| output.write(run, &finished)).collect())
 }
 
 #[cfg(test)]
@@ -77,7 +64,7 @@ mod tests {
         assert_eq!(render(&run), []);
         let witness = std::fs::read_to_string(run.path().join("witness-1.jsonl")).unwrap();
         assert_eq!(witness.lines().count(), 3, "the header and two events: {witness}");
-        for file in ["timeline.svg", "timeline.png"] {
+        for file in ["timeline.svg", "timeline.png", "latency.svg", "rate.png", "tokens.svg", "report.html"] {
             assert!(run.path().join(file).metadata().unwrap().len() > 1_000, "{file}");
         }
     }
@@ -87,9 +74,53 @@ mod tests {
         let (_dir, run) = run_with("not a history");
         let warnings = render(&run);
         assert_eq!(warnings.len(), 1);
-        assert!(warnings[0].to_string().starts_with("timeline.svg was not drawn: line 1"), "{warnings:?}");
+        let text = warnings[0].to_string();
+        assert!(text.starts_with("everything was not drawn: ") && text.contains("line 1"), "{text}");
+        std::fs::write(run.history_path(), samples::stale_write()).unwrap();
         std::fs::write(run.path().join("verdict.json"), "{").unwrap();
-        assert_eq!(render(&run)[0].file, "verdict.json");
+        assert!(render(&run)[0].why.contains("verdict.json is not valid"));
+    }
+
+    #[test]
+    fn names_with_markup_do_no_harm() {
+        let history = samples::stale_write().replace("daily-sales", "<script>alert(1)</script>");
+        let (_dir, run) = run_with(&history);
+        let mut plan = samples::plan();
+        plan.name = "<img src=x onerror=alert(2)>".to_owned();
+        plan.command = "fencepost run --lock 'exec:</code><script>'".to_owned();
+        run.write_plan(&plan).unwrap();
+        let mut verdict = samples::stale_write_verdict();
+        verdict.anomalies[0].lock = Some("<script>alert(3)</script>".to_owned());
+        verdict.anomalies[0].text = "\u{1}<b>]]>".to_owned();
+        run.write_verdict(&verdict).unwrap();
+        assert_eq!(render(&run), []);
+        for file in ["report.html", "timeline.svg", "latency.svg", "junit.xml", "summary.md"] {
+            let text = std::fs::read_to_string(run.path().join(file)).unwrap();
+            // Within a Markdown code block markup is text.
+            let text = text.split("```").next().unwrap();
+            for harm in ["<script", "<img", "<b>"] {
+                assert!(!text.contains(harm), "{harm} in {file}");
+            }
+        }
+    }
+
+    #[test]
+    fn a_run_without_a_verdict_can_be_looked_at() {
+        let (_dir, run) = run_with(&samples::stale_write());
+        assert_eq!(render(&run), []);
+        let page = std::fs::read_to_string(run.path().join("report.html")).unwrap();
+        assert!(page.contains("no verdict yet"));
+        assert!(!run.path().join("verdict.json").exists(), "drawing makes no verdict");
+    }
+
+    #[test]
+    fn the_page_loads_nothing() {
+        let (_dir, run) = run_with(&samples::busy_run(50, 3));
+        assert_eq!(render(&run), []);
+        let page = std::fs::read_to_string(run.path().join("report.html")).unwrap();
+        for from_elsewhere in ["src=", "<link", "@import", "url(", "<script"] {
+            assert!(!page.contains(from_elsewhere), "{from_elsewhere}");
+        }
     }
 
     #[test]

@@ -8,7 +8,15 @@ use fencepost_checker::{
     verdict::{Anomaly, FaultInForce, Meeting, Severity, Valid, Verdict},
 };
 
-use crate::recording::Recording;
+use crate::{
+    expectation::Outcome,
+    recording::Recording,
+    suite::{
+        cell::expand,
+        file::SuiteFile,
+        result::{Attempt, CellResult, CellState, SuiteResult},
+    },
+};
 
 /// A plan as of a run on redis with stopped holders.
 pub(crate) fn plan() -> Plan {
@@ -229,4 +237,60 @@ pub(crate) fn busy_run(tenures: u32, clients: u32) -> String {
         }
     }
     script.text()
+}
+
+/// A suite of five cells, one for each way to end.
+pub(crate) fn suite() -> SuiteResult {
+    let text = "name = 'nightly'\n[[cells]]\nlocks = ['redis', 'sqlite']\nworkloads = ['counter']\n\
+                [[cells]]\nlocks = ['redis']\nworkloads = ['counter']\nnemeses = ['pause-holder']\nfences = ['none', 'token']\n\
+                [[cells]]\nlocks = ['sqlite']\nworkloads = ['counter']\nnemeses = ['pause-holder']\nfences = ['token']\n";
+    let mut suite = suite_of(text);
+    let [redis, sqlite, failed, unknown, skipped] = suite.cells.as_mut_slice() else { panic!("five cells") };
+    for (result, outcome) in [
+        (&mut *redis, Outcome::Expected),
+        (sqlite, Outcome::Expected),
+        (&mut *failed, Outcome::Forbidden),
+        (&mut *unknown, Outcome::Unknown),
+    ] {
+        result.state = CellState::Judged { outcome };
+        result.holds = 300;
+    }
+    redis.attempts.push(Attempt {
+        seed: 1,
+        run: Some("runs/redis_counter/latest".to_owned()),
+        code: 0,
+        took_ms: 5_000,
+    });
+    failed.reasons = vec!["lost-update on counter was found twice and is forbidden".to_owned()];
+    unknown.reasons = vec!["too few acquires".to_owned()];
+    skipped.state = CellState::Skipped;
+    skipped.reasons = vec!["redis-server is not installed".to_owned()];
+    suite
+}
+
+/// A suite that varies lease and pause.
+pub(crate) fn sweep() -> SuiteResult {
+    let text = "name = 'sweep'\n[[cells]]\nlocks = ['redis']\nworkloads = ['counter']\nttls = ['250ms', '500ms', '1s']\n\
+                nemeses = ['pause-holder?for=0.5ttl', 'pause-holder?for=0.9ttl', 'pause-holder?for=1.2ttl', 'pause-holder?for=2ttl']\n";
+    let mut suite = suite_of(text);
+    for result in &mut suite.cells {
+        let long = result.cell.nemeses[0].contains("for=1.2") || result.cell.nemeses[0].contains("for=2");
+        result.state = CellState::Judged { outcome: Outcome::Expected };
+        result.faults = 10;
+        result.found.extend(long.then(|| ("lost-update".to_owned(), 9)));
+    }
+    suite
+}
+
+fn suite_of(text: &str) -> SuiteResult {
+    let (file, _) = SuiteFile::parse(text).unwrap();
+    let cells = expand(&file, &[]).unwrap();
+    SuiteResult {
+        fencepost: 1,
+        name: file.name,
+        description: file.description,
+        started_at: "2026-12-01T02:00:11Z".to_owned(),
+        command: "fencepost suite nightly.toml".to_owned(),
+        cells: (1..).zip(cells).map(|(number, cell)| CellResult::new(number, cell)).collect(),
+    }
 }

@@ -179,8 +179,9 @@ fn time_part(started_at: &str) -> String {
     time.strftime("%Y-%m-%dT%H-%M-%S").to_string()
 }
 
-/// A user's text as part of a file name: letters, digits, `.`, `+` and `-` stay, all else becomes one `-`.
-fn name_part(text: &str) -> String {
+/// A user's text as a part of a file name: letters, digits, `.`, `+` and `-` stay, all else becomes one `-`.
+#[must_use]
+pub fn name_part(text: &str) -> String {
     let mut part = String::new();
     for c in text.chars() {
         let kept = if c.is_ascii_alphanumeric() || matches!(c, '.' | '+') { c } else { '-' };
@@ -315,7 +316,7 @@ pub fn write_atomically(path: &Path, bytes: &[u8]) -> Result<(), StoreError> {
     })
 }
 
-fn read_json<T: DeserializeOwned>(path: &Path) -> Result<Option<T>, StoreError> {
+pub(crate) fn read_json<T: DeserializeOwned>(path: &Path) -> Result<Option<T>, StoreError> {
     let text = match fs::read_to_string(path) {
         Ok(text) => text,
         Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(None),

@@ -5,7 +5,10 @@ use std::process::Command;
 use serde_json::Value;
 
 fn dependencies() -> Vec<(String, Vec<String>)> {
-    let output = Command::new(env!("CARGO")).args(["metadata", "--format-version", "1", "--no-deps"]).output().unwrap();
+    let output = Command::new(env!("CARGO"))
+        .args(["metadata", "--format-version", "1", "--no-deps"])
+        .output()
+        .unwrap();
     let metadata: Value = serde_json::from_slice(&output.stdout).unwrap();
     let name = |value: &Value| value["name"].as_str().unwrap().to_owned();
     let packages = metadata["packages"].as_array().unwrap().iter();
@@ -25,7 +28,10 @@ fn every_arrow_points_down() {
         ("fencepost-nemesis", &["fencepost-checker"]),
         ("fencepost-workloads", &["fencepost-checker", "fencepost-nemesis"]),
         ("fencepost-results", &["fencepost-checker"]),
-        ("fencepost", &["fencepost-checker", "fencepost-nemesis", "fencepost-workloads", "fencepost-results"]),
+        (
+            "fencepost",
+            &["fencepost-checker", "fencepost-nemesis", "fencepost-workloads", "fencepost-results"],
+        ),
     ];
     let found = dependencies();
     assert_eq!(found.len(), allowed.len(), "a crate without a place in the design: {found:?}");

@@ -15,7 +15,9 @@ fn fifty_clean_runs_in_a_row() {
     std::thread::scope(|scope| {
         for _ in 0..AT_ONCE {
             scope.spawn(move || {
-                while let Some(number) = Some(next.fetch_add(1, Ordering::Relaxed)).filter(|number| *number < RUNS) {
+                while let Some(number) =
+                    Some(next.fetch_add(1, Ordering::Relaxed)).filter(|number| *number < RUNS)
+                {
                     one(number);
                 }
             });
@@ -25,10 +27,12 @@ fn fifty_clean_runs_in_a_row() {
 
 fn one_clean_run(number: usize) {
     let lock = ["redis", "sqlite", "redis?renew=on", "redis?aof=always"][number % 4];
-    let nemesis = ["none", "pause-holder?share=0.1", "pause", "pause-holder?for=0.4ttl&share=0.3"][number / 4 % 4];
+    let nemesis =
+        ["none", "pause-holder?share=0.1", "pause", "pause-holder?for=0.4ttl&share=0.3"][number / 4 % 4];
     let workload = ["counter", "daily-report"][number % 2];
     let seed = (1000 + number).to_string();
-    let words = ["--lock", lock, "--workload", workload, "--nemesis", nemesis, "--fence", "token", "--seed", &seed];
+    let words =
+        ["--lock", lock, "--workload", workload, "--nemesis", nemesis, "--fence", "token", "--seed", &seed];
     let pace = ["--ttl", "400ms", "--hold", "5ms..20ms", "--retry", "10ms", "--time", "4s", "--clients", "4"];
     let test = Test::run(&[&words[..], &pace[..]].concat());
     let what = format!("run {number}: {lock} {workload} {nemesis}: {}", test.stderr);

@@ -4,7 +4,8 @@ use crate::support::{Ended, fencepost, only_run};
 
 fn demo(words: &[&str]) -> (Ended, tempfile::TempDir) {
     let store = tempfile::tempdir().unwrap();
-    let ended: Ended = fencepost().arg("demo").args(words).arg("--store").arg(store.path()).output().unwrap().into();
+    let ended: Ended =
+        fencepost().arg("demo").args(words).arg("--store").arg(store.path()).output().unwrap().into();
     (ended, store)
 }
 

@@ -29,7 +29,8 @@ impl Marked {
         let mut command = fencepost();
         command.args(words).arg("--store").arg(store.path());
         command.env("FENCEPOST_TEST_MARK", &mark).env("TMPDIR", temporary.path());
-        let child = command.stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();
+        let child =
+            command.stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();
         Self { child, mark, temporary, store }
     }
 
@@ -44,7 +45,8 @@ impl Marked {
         let deadline = Instant::now() + Duration::from_secs(3);
         loop {
             let left = marked_processes(&self.mark);
-            let files: Vec<_> = fs::read_dir(self.temporary.path()).unwrap().flatten().map(|e| e.path()).collect();
+            let files: Vec<_> =
+                fs::read_dir(self.temporary.path()).unwrap().flatten().map(|e| e.path()).collect();
             if left.is_empty() && files.is_empty() {
                 break;
             }
@@ -95,7 +97,8 @@ fn still_checks(store: &Path) {
 #[test]
 fn after_success() {
     for isolation in ["auto", "reaper"] {
-        let (ended, _) = Marked::start(&["run", "--time", "1s", "--allow", "*", "--isolation", isolation]).end();
+        let (ended, _) =
+            Marked::start(&["run", "--time", "1s", "--allow", "*", "--isolation", isolation]).end();
         assert!(matches!(ended.code, 0 | 2), "{ended:?}");
     }
 }
@@ -103,7 +106,8 @@ fn after_success() {
 #[test]
 fn after_failure() {
     for isolation in ["auto", "reaper"] {
-        let words = ["run", "--lock", "none", "--workload", "mutex", "--time", "1s", "--isolation", isolation];
+        let words =
+            ["run", "--lock", "none", "--workload", "mutex", "--time", "1s", "--isolation", isolation];
         let (ended, _) = Marked::start(&words).end();
         assert_eq!(ended.code, 1, "{ended:?}");
     }
@@ -141,7 +145,8 @@ fn after_ctrl_c_and_termination_at_random_moments() {
 fn after_the_runner_alone_is_killed() {
     let marked = Marked::start(&busy("auto"));
     sleep(Duration::from_millis(900));
-    let inner = std::process::Command::new("pgrep").args(["-P", &marked.child.id().to_string()]).output().unwrap();
+    let inner =
+        std::process::Command::new("pgrep").args(["-P", &marked.child.id().to_string()]).output().unwrap();
     let init: String = String::from_utf8(inner.stdout).unwrap().trim().to_owned();
     let runner = std::process::Command::new("pgrep").args(["-P", &init]).output().unwrap();
     let runner = String::from_utf8(runner.stdout).unwrap().lines().next().unwrap().to_owned();

@@ -50,7 +50,14 @@ impl Test {
     /// `fencepost run` with these words, into a store of its own.
     pub(crate) fn run(words: &[&str]) -> Self {
         let store = tempfile::tempdir().unwrap();
-        let output = fencepost().arg("run").args(words).arg("--json").arg("--store").arg(store.path()).output().unwrap();
+        let output = fencepost()
+            .arg("run")
+            .args(words)
+            .arg("--json")
+            .arg("--store")
+            .arg(store.path())
+            .output()
+            .unwrap();
         let ended = Ended::from(output);
         let verdict = serde_json::from_str(&ended.stdout)
             .unwrap_or_else(|error| panic!("no verdict ({error}), code {}: {}", ended.code, ended.stderr));
@@ -60,7 +67,11 @@ impl Test {
     /// Certain findings of this kind.
     pub(crate) fn found(&self, id: &str) -> u64 {
         let anomalies = self.verdict["anomalies"].as_array().unwrap();
-        anomalies.iter().filter(|anomaly| anomaly["id"] == id).map(|anomaly| anomaly["count"].as_u64().unwrap()).sum()
+        anomalies
+            .iter()
+            .filter(|anomaly| anomaly["id"] == id)
+            .map(|anomaly| anomaly["count"].as_u64().unwrap())
+            .sum()
     }
 
     /// A number of the verdict's counts.

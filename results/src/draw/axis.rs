@@ -32,7 +32,6 @@ pub(crate) fn duration(ns: f64, step_ns: f64) -> String {
 }
 
 /// A count or rate as text: `12`, `1,200`, `0.5`.
-#[allow(dead_code, reason = "for the plots")]
 pub(crate) fn number(value: f64) -> String {
     if value.fract().abs() > 1e-9 && value.abs() < 10.0 {
         return format!("{value:.2}").trim_end_matches('0').trim_end_matches('.').to_owned();

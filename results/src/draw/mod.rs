@@ -3,6 +3,8 @@
 
 pub(crate) mod axis;
 pub(crate) mod font;
+pub(crate) mod legend;
 pub(crate) mod paint;
 pub(crate) mod palette;
 pub(crate) mod scene;
+pub(crate) mod signs;

@@ -125,6 +125,7 @@ impl Scene {
         size: f64,
         color: Color,
     ) -> bool {
+        let text = &printable(text);
         let rect = label_rect(at, align, text, size);
         let canvas = Rect::new(0.0, 0.0, self.width, self.height);
         let free = canvas.contains(&rect)
@@ -143,6 +144,12 @@ impl Scene {
     pub(crate) fn marks(&self) -> usize {
         self.shapes.len() + self.labels.len()
     }
+}
+
+/// The text without what no document may hold: control characters, and what is no character at all.
+fn printable(text: &str) -> String {
+    let banned = |c: char| c.is_control() || matches!(c, '\u{FFFE}' | '\u{FFFF}');
+    text.chars().map(|c| if banned(c) { ' ' } else { c }).collect()
 }
 
 /// The room that a line of text takes.
@@ -187,6 +194,11 @@ pub(crate) mod tests {
                 vec![(x - radius, y - radius), (x + radius, y + radius)]
             }
         }
+    }
+
+    #[test]
+    fn control_characters_become_spaces() {
+        assert_eq!(printable("a\u{1}b\nc\u{FFFF}"), "a b c ");
     }
 
     #[test]

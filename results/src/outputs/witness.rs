@@ -4,10 +4,30 @@ use std::{fs::File, io::BufReader};
 
 use fencepost_checker::{readers, verdict::Verdict};
 
-use crate::{render::Warning, store::RunDir};
+use super::{Output, item, write_file};
+use crate::{finished::Finished, render::Warning, store::RunDir};
+
+pub(super) const OUTPUT: Output = Output {
+    item: item(
+        "witness",
+        "one history a finding, with the fewest events that prove it",
+        "witness-1.jsonl proves the first finding of verdict.json, and so on. The lines are copied byte for byte, \
+         and fencepost check finds the same in them.",
+    ),
+    write,
+};
 
 /// Writes the witness of each finding; what is there of an earlier verdict is removed.
-pub(crate) fn write(run: &RunDir, verdict: &Verdict) -> Vec<Warning> {
+fn write(run: &RunDir, finished: &Finished) -> Vec<Warning> {
+    let copies = match copies(run, &finished.verdict) {
+        Ok(copies) => copies,
+        Err(why) => return vec![Warning { file: name(1), why }],
+    };
+    remove_older(run, copies.len() + 1);
+    (1..).zip(copies).flat_map(|(number, copy)| write_file(run, &name(number), Ok(copy))).collect()
+}
+
+fn copies(run: &RunDir, verdict: &Verdict) -> Result<Vec<Vec<u8>>, String> {
     let mut copies: Vec<Vec<u8>> = verdict.anomalies.iter().map(|_| Vec::new()).collect();
     let mut witnesses: Vec<_> = verdict
         .anomalies
@@ -15,20 +35,9 @@ pub(crate) fn write(run: &RunDir, verdict: &Verdict) -> Vec<Warning> {
         .zip(&mut copies)
         .map(|(anomaly, copy)| (anomaly.witness.as_slice(), copy))
         .collect();
-    let copied = File::open(run.history_path()).map_err(|error| error.to_string()).and_then(|file| {
-        readers::copy_witnesses(BufReader::new(file), &mut witnesses).map_err(|e| e.to_string())
-    });
-    if let Err(why) = copied {
-        return vec![Warning { file: name(1), why }];
-    }
-    let mut warnings = Vec::new();
-    for (number, copy) in (1..).zip(&copies) {
-        if let Err(error) = run.write_file(&name(number), copy) {
-            warnings.push(Warning { file: name(number), why: error.to_string() });
-        }
-    }
-    remove_older(run, copies.len() + 1);
-    warnings
+    let file = File::open(run.history_path()).map_err(|error| error.to_string())?;
+    readers::copy_witnesses(BufReader::new(file), &mut witnesses).map_err(|error| error.to_string())?;
+    Ok(copies)
 }
 
 fn name(number: usize) -> String {

@@ -11,25 +11,13 @@ use crate::{
         font,
         palette::Color,
         scene::{Align, Rect, Scene, Shape},
+        signs::{
+            FAULT_ALPHA, RADIUS, color_of, draw_cross, draw_mark, draw_ring, draw_striped, draw_term_end,
+            mark_of,
+        },
     },
     recording::{Fault, Hold, Operation, Outcome},
 };
-
-/// How much of the ground a fault's band covers.
-pub(super) const FAULT_ALPHA: f64 = 0.35;
-
-/// Half the size of a mark.
-const RADIUS: f64 = 4.5;
-
-/// The sign of a kind of operation.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Mark {
-    Acquire,
-    Release,
-    Read,
-    Write,
-    Renew,
-}
 
 /// Draws all data. What matters most is labelled first, as long as there is room.
 pub(super) fn draw(scene: &mut Scene, view: &View<'_>, layout: &Layout) {
@@ -80,7 +68,7 @@ fn draw_finding(scene: &mut Scene, view: &View<'_>, layout: &Layout) {
     }
     let others = view.other_findings.iter().map(|(at, id)| (*at, id.as_str()));
     for (place, (at, id)) in named.into_iter().chain(others).enumerate() {
-        let text = if place == 0 { format!("{id} at {:.3} s", at as f64 / 1e9) } else { id.to_owned() };
+        let text = if place == 0 { format!("{id} at {:.1} ms", at as f64 / 1e6) } else { id.to_owned() };
         let half = font::width(&text, LABEL_SIZE) / 2.0;
         let x = layout.x(at);
         let middle = x.clamp(layout.plot.left + half, layout.plot.right - half);
@@ -103,24 +91,34 @@ fn hold_bar(layout: &Layout, place: &Place, hold: &Hold) -> Option<Rect> {
 fn draw_holds(scene: &mut Scene, view: &View<'_>, layout: &Layout, place: &Place, lock: &str) {
     let mut holds: Vec<_> = view.holds.iter().copied().filter(|hold| hold.lock == lock).collect();
     holds.sort_by_key(|hold| view.meets(hold.attempt));
-    let mut unnamed = Vec::new();
-    for hold in holds {
-        let Some(bar) = hold_bar(layout, place, hold) else { continue };
-        draw_hold(scene, view, layout, hold, bar);
+    let bars: Vec<_> =
+        holds.iter().filter_map(|hold| hold_bar(layout, place, hold).map(|bar| (*hold, bar))).collect();
+    let mut beside = Vec::new();
+    for (hold, bar) in &bars {
+        draw_hold(scene, view, layout, hold, *bar);
         // A hold of the finding is named in full, if need be beside its bar.
-        let shortest = if view.meets(hold.attempt) { 1 } else { 3 };
-        if !name_within(scene, layout, hold, bar, shortest) {
-            unnamed.push((hold, bar));
-        }
-        scene.take(bar);
-    }
-    // Beside their bars, names may only stand where no other bar is.
-    for (hold, bar) in unnamed.into_iter().rev() {
-        let text = hold_name(hold, "token ");
-        if bar.right + font::width(&text, LABEL_SIZE) + 8.0 <= layout.plot.right {
-            scene.label((bar.right + 4.0, bar.middle()), Align::Left, &text, LABEL_SIZE, Color::Ink);
+        let free = free_beside(layout, hold, *bar, &bars);
+        let forms = if view.meets(hold.attempt) && free { 1 } else { 3 };
+        if !name_within(scene, layout, hold, *bar, forms) && free {
+            beside.push((hold, bar));
         }
     }
+    for (hold, bar) in beside.into_iter().rev() {
+        scene.label(
+            (bar.right + 4.0, bar.middle()),
+            Align::Left,
+            &hold_name(hold, "token "),
+            LABEL_SIZE,
+            Color::Ink,
+        );
+    }
+}
+
+/// Is there room for a hold's name to the right of its bar?
+fn free_beside(layout: &Layout, hold: &Hold, bar: Rect, bars: &[(&Hold, Rect)]) -> bool {
+    let right = bar.right + 4.0 + font::width(&hold_name(hold, "token "), LABEL_SIZE) + 4.0;
+    let room = Rect { left: bar.right + 1.0, right, ..bar };
+    right <= layout.plot.right && !bars.iter().any(|(_, other)| other.meets(&room))
 }
 
 fn draw_hold(scene: &mut Scene, view: &View<'_>, layout: &Layout, hold: &Hold, bar: Rect) {
@@ -163,20 +161,6 @@ fn name_within(scene: &mut Scene, layout: &Layout, hold: &Hold, bar: Rect, forms
         }
     }
     false
-}
-
-/// A striped bar: not certain.
-pub(super) fn draw_striped(scene: &mut Scene, rect: Rect, color: Color) {
-    scene.fill(rect, Color::Paper, 0.6);
-    if rect.width() >= 4.0 {
-        scene.add(Shape::Hatch { rect, color });
-    }
-    scene.add(Shape::Frame { rect, color, stroke: 1 });
-}
-
-/// The end of a lease.
-pub(super) fn draw_term_end(scene: &mut Scene, x: f64, top: f64, bottom: f64) {
-    scene.line(&[(x, top), (x, bottom)], Color::Ink, 2);
 }
 
 fn draw_client(scene: &mut Scene, view: &View<'_>, layout: &Layout, place: &Place, client: &str) {
@@ -299,10 +283,10 @@ fn draw_key(scene: &mut Scene, view: &View<'_>, layout: &Layout, place: &Place, 
         }
     }
     for operation in operations.iter().rev().filter(|operation| operation.f == Function::Write) {
-        let token = operation.token.map(|token| format!(" · {token}")).unwrap_or_default();
+        let token = view.token_of(operation).map(|token| format!(" · {token}")).unwrap_or_default();
         let (x, text) = (inside(layout, layout.x(operation.end)), format!("{}{token}", operation.process));
         // Above its mark; where the line of the finding runs there, beside it.
-        if !label_above(scene, layout, x, y - RADIUS - 11.0, &text) && is_proof(view, operation) {
+        if !label_above(scene, layout, x, y - RADIUS - 11.0, &text) {
             label_beside(scene, layout, (x, y - RADIUS - 11.0), &text);
         }
     }
@@ -332,59 +316,4 @@ fn draw_link(scene: &mut Scene, view: &View<'_>, layout: &Layout) {
     for center in [from, to] {
         scene.add(Shape::Circle { center, radius: 3.5, color: Color::Finding, filled: true });
     }
-}
-
-fn mark_of(operation: &Operation) -> Option<Mark> {
-    Some(match operation.f {
-        Function::Acquire => Mark::Acquire,
-        Function::Release => Mark::Release,
-        Function::Read => Mark::Read,
-        Function::Write | Function::Effect => Mark::Write,
-        Function::Renew | Function::Held => Mark::Renew,
-        _ => return None,
-    })
-}
-
-fn color_of(operation: &Operation) -> Color {
-    match operation.outcome {
-        Outcome::Ok if operation.released == Some(Released::No) => Color::Rejected,
-        Outcome::Ok => Color::Done,
-        Outcome::Busy => Color::Muted,
-        Outcome::Failed => Color::Rejected,
-        Outcome::Unknown => Color::Unknown,
-    }
-}
-
-/// Draws the sign of an operation.
-pub(super) fn draw_mark(scene: &mut Scene, mark: Mark, (x, y): (f64, f64), color: Color) {
-    // What is ordinary keeps in the background.
-    let r = if color == Color::Muted { RADIUS - 1.5 } else { RADIUS };
-    let points = match mark {
-        Mark::Acquire => vec![(x, y - r), (x + r, y + r), (x - r, y + r)],
-        Mark::Release => vec![(x, y + r), (x + r, y - r), (x - r, y - r)],
-        Mark::Renew => vec![(x, y - r), (x + r, y), (x, y + r), (x - r, y)],
-        Mark::Write => vec![(x - r, y - r), (x + r, y - r), (x + r, y + r), (x - r, y + r)],
-        Mark::Read => {
-            return scene.add(Shape::Circle { center: (x, y), radius: r - 0.5, color, filled: false });
-        }
-    };
-    scene.add(Shape::Polygon { points: points.clone(), color });
-    if color == Color::Unknown {
-        // Yellow on white needs an outline.
-        let outline = points.iter().chain(points.first()).copied().collect();
-        scene.add(Shape::Line { points: outline, color: Color::Ink, stroke: 1, alpha: 1.0 });
-    }
-}
-
-/// Draws the sign of an end: of belief, by notice, or of a process.
-pub(super) fn draw_cross(scene: &mut Scene, (x, y): (f64, f64), color: Color) {
-    let r = RADIUS;
-    scene.line(&[(x - r, y - r), (x + r, y + r)], color, 2);
-    scene.line(&[(x - r, y + r), (x + r, y - r)], color, 2);
-    scene.take(Rect::new(x - r, y - r, x + r, y + r));
-}
-
-/// Marks what is part of the proof.
-pub(super) fn draw_ring(scene: &mut Scene, center: (f64, f64)) {
-    scene.add(Shape::Circle { center, radius: RADIUS + 3.5, color: Color::Finding, filled: false });
 }

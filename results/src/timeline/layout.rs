@@ -5,11 +5,12 @@ use fencepost_checker::verdict::Verdict;
 use super::view::View;
 use crate::{
     draw::{
-        axis, font,
+        axis, font, legend,
         palette::Color,
         scene::{Align, Rect, Scene, Shape},
     },
     recording::{Fault, Hold, same_process},
+    words,
 };
 
 const WIDTH: f64 = 1_200.0;
@@ -57,7 +58,8 @@ pub(super) struct Layout {
     /// The part of the lanes in which time runs.
     pub(super) plot: Rect,
     pub(super) finding_row: f64,
-    pub(super) legend_top: f64,
+    /// The upper left corner of the legend.
+    pub(super) legend: (f64, f64),
     window: (u64, u64),
     title: String,
     story: Vec<String>,
@@ -82,26 +84,18 @@ impl Layout {
             top += height + LANE_GAP;
         }
         let plot = Rect::new(left, lanes_top, WIDTH - MARGIN, top - LANE_GAP);
-        let legend_top = top + 30.0;
-        let footer_top = legend_top + super::legend::height(text_width) + 8.0;
+        let legend = (MARGIN, top + 30.0);
+        let footer_top = legend.1 + legend::height(super::SIGNS, text_width) + 8.0;
         let footer = font::wrap(&footer(view), LABEL_SIZE, text_width, 3);
         let height = footer_top + footer.len() as f64 * LABEL_SIZE * 1.5 + MARGIN;
         let title = font::fit(&title(view, verdict), TITLE_SIZE, text_width);
         let window = view.window;
         let (width, height) = (WIDTH, height.ceil());
-        Self {
-            width,
-            height,
-            places,
-            plot,
-            finding_row,
-            legend_top,
-            window,
-            title,
-            story,
-            footer,
-            footer_top,
-        }
+        Self { width, height, places, plot, finding_row, legend, window, title, story, footer, footer_top }
+    }
+
+    pub(super) fn legend_width(&self) -> f64 {
+        self.width - 2.0 * self.legend.0
     }
 
     /// The place of an instant on the time axis; what is outside lies on the border.
@@ -225,8 +219,11 @@ fn pack(holds: &[&Hold]) -> Vec<(u64, usize)> {
 fn title(view: &View<'_>, verdict: Option<&Verdict>) -> String {
     let test = if view.test.is_empty() { "history" } else { &view.test };
     match verdict {
-        Some(verdict) if !verdict.summary.is_empty() => format!("{test}: {}", verdict.summary),
-        _ => test.to_owned(),
+        Some(verdict) => {
+            let word = words::valid(verdict.valid).to_lowercase();
+            format!("{test} is {word}: {}", words::headline(verdict))
+        }
+        None => test.to_owned(),
     }
 }
 

@@ -10,16 +10,42 @@
 
 mod lanes;
 mod layout;
-mod legend;
 mod view;
 
 use fencepost_checker::verdict::Verdict;
 
-use crate::{draw::scene::Scene, recording::Recording};
+use crate::{
+    draw::{
+        legend::{self, Sign},
+        palette::Color,
+        scene::Scene,
+        signs::Mark,
+    },
+    recording::Recording,
+};
 
 /// The most elements that a timeline may have.
 #[cfg(test)]
 const MARKS_MAX: usize = 2_000;
+
+/// The signs that a timeline uses.
+const SIGNS: &[(Sign, &str)] = &[
+    (Sign::Hold, "lock held for certain"),
+    (Sign::PastTerm, "past its lease, or unsure"),
+    (Sign::TermEnd, "lease ends"),
+    (Sign::Belief, "client believes it holds"),
+    (Sign::Fault, "fault in force"),
+    (Sign::Finding, "part of the finding"),
+    (Sign::Mark(Mark::Acquire, Color::Done), "acquire"),
+    (Sign::Mark(Mark::Release, Color::Done), "release"),
+    (Sign::Mark(Mark::Write, Color::Done), "write"),
+    (Sign::Mark(Mark::Read, Color::Done), "read"),
+    (Sign::Mark(Mark::Renew, Color::Done), "renew, ask"),
+    (Sign::Mark(Mark::Write, Color::Rejected), "turned away"),
+    (Sign::Mark(Mark::Write, Color::Unknown), "outcome unknown"),
+    (Sign::Mark(Mark::Acquire, Color::Muted), "lock busy"),
+    (Sign::End, "told that it is lost, or died"),
+];
 
 /// Lays out the timeline of a run.
 pub(crate) fn scene(recording: &Recording, verdict: Option<&Verdict>) -> Scene {
@@ -28,7 +54,7 @@ pub(crate) fn scene(recording: &Recording, verdict: Option<&Verdict>) -> Scene {
     let mut scene = Scene::new(layout.width, layout.height);
     layout.draw_frame(&mut scene);
     lanes::draw(&mut scene, &view, &layout);
-    legend::draw(&mut scene, &layout);
+    legend::draw(&mut scene, SIGNS, layout.legend, layout.legend_width());
     scene
 }
 
@@ -63,7 +89,7 @@ mod tests {
         for expected in ["daily-sales", "c1", "c2", "report", "c1 · token 1", "c2 · token 2"] {
             assert!(texts.contains(&expected), "no '{expected}' in {texts:?}");
         }
-        assert!(texts.iter().any(|text| text.starts_with("stale-write at 1.55")), "{texts:?}");
+        assert!(texts.iter().any(|text| text.starts_with("stale-write at 1551.5 ms")), "{texts:?}");
     }
 
     #[test]

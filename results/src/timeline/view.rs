@@ -200,6 +200,12 @@ impl<'r> View<'r> {
         self.finding.as_ref().is_some_and(|finding| finding.attempts.contains(&attempt))
     }
 
+    /// The token that came with an operation, or that its tenure was granted.
+    pub(super) fn token_of(&self, operation: &Operation) -> Option<u64> {
+        let granted = || self.holds.iter().find(|hold| Some(hold.attempt) == operation.attempt)?.token;
+        operation.token.or_else(granted)
+    }
+
     /// The faults that strike this client.
     pub(super) fn faults_of(&self, client: &str) -> Vec<&'r Fault> {
         let strikes = |fault: &&&Fault| fault.targets.iter().any(|target| same_process(target, client));
@@ -241,5 +247,10 @@ fn quiet_window(recording: &Recording) -> (u64, u64) {
         recording.holds.iter().filter_map(|hold| hold.expired.map(|at| at - hold.called)).max().unwrap_or(0);
     let length = WINDOW_QUIET_NS.max(lease.saturating_mul(3)).min(recording.end.max(WINDOW_MIN_NS));
     let from = first.saturating_sub(length / 5).min(recording.end.saturating_sub(length));
-    (from, from + length)
+    // A dense run gets a shorter window rather than one with gaps.
+    let mut starts: Vec<u64> =
+        recording.operations.iter().map(|o| o.start).filter(|start| *start >= from).collect();
+    starts.sort_unstable();
+    let full = starts.get(OPERATIONS_MAX).map_or(u64::MAX, |start| start - 1);
+    (from, (from + length).min(full).max(from + WINDOW_MIN_NS))
 }
