@@ -4,7 +4,7 @@ use std::collections::{BTreeSet, HashSet};
 
 use crate::{
     contract::{Contract, Mode, Term},
-    ledger::{Access, Answer, Attempt, Call, FOREVER, Ledger, MS, Outcome},
+    ledger::{Access, Answer, Attempt, Call, Ledger, MS, Outcome},
     names::FastMap,
     reentry::{self, Hold},
     sweep::{Span, Spans},
@@ -113,17 +113,23 @@ impl<'a> Case<'a> {
 
     fn admit_reentrant(&mut self, attempts: &[u32]) {
         let mut places = FastMap::default();
-        for hold in reentry::join(self.ledger, attempts) {
-            let place = self.tenures.len() as u32;
+        for mut hold in reentry::join(self.ledger, self.contract().term, attempts) {
+            let (number, place) = (hold.members[0], self.tenures.len() as u32);
             places.extend(hold.members.iter().map(|number| (*number, place)));
+            if hold.doubtful && hold.attempt.outcome == Outcome::Ok {
+                // An acquire of unknown outcome may be what its release freed.
+                for release in hold.attempt.release.iter_mut().chain(&mut hold.attempt.releases_more) {
+                    release.released = None;
+                }
+            }
             let mut tenure =
-                tenure::of_attempt(self.ledger, &self.bounds, hold.members[0], &hold.attempt, &hold.releases);
-            if hold.doubtful {
-                // An inner acquire of unknown outcome may still be counted by the service.
-                tenure.certain_end = self.bounds.lease_over(self.ledger, &hold.attempt, FOREVER);
+                tenure::of_attempt(self.ledger, &self.bounds, number, &hold.attempt, &hold.releases);
+            if hold.uncertain {
+                (tenure.granted, tenure.held_within) = (None, None);
+                tenure.retaken.clear();
             }
             self.tenures.push(tenure);
-            self.joined.insert(hold.members[0], hold);
+            self.joined.insert(number, hold);
         }
         self.places = Some(places);
     }

@@ -232,6 +232,8 @@ pub(crate) struct Process {
     pub(crate) death: Option<(u64, u64)>,
     /// The last stamp of its own operations: up to here all is known of it.
     pub(crate) heard: u64,
+    /// The owner that it takes itself for, as far as it ever said.
+    pub(crate) owner: Option<u64>,
     open: Option<Open>,
 }
 
@@ -248,6 +250,7 @@ struct Open {
     wait_ms: Option<u64>,
     shared: Option<bool>,
     permits: Option<u64>,
+    owner: Option<u64>,
     token: Option<u64>,
     write_id: Option<u64>,
 }
@@ -369,6 +372,11 @@ impl Ledger {
         self.processes.name(process)
     }
 
+    /// The write of this number.
+    pub(crate) fn write_of(&self, id: u64) -> Option<&Access> {
+        self.by_write.get(&id).map(|number| &self.accesses[*number as usize])
+    }
+
     /// Stamp and event of the death of the client behind a process.
     pub(crate) fn death_of(&self, process: u32) -> Option<(u64, u64)> {
         let own = &self.process[process as usize];
@@ -378,7 +386,7 @@ impl Ledger {
     fn process_number(&mut self, name: &str) -> u32 {
         let number = self.processes.number(name);
         if number as usize == self.process.len() {
-            self.process.push(Process { client: number, death: None, heard: 0, open: None });
+            self.process.push(Process { client: number, death: None, heard: 0, owner: None, open: None });
             let client = client_of(name);
             if client.len() < name.len() {
                 let client = self.process_number_of_client(client);
@@ -391,7 +399,7 @@ impl Ledger {
     fn process_number_of_client(&mut self, name: &str) -> u32 {
         let number = self.processes.number(name);
         if number as usize == self.process.len() {
-            self.process.push(Process { client: number, death: None, heard: 0, open: None });
+            self.process.push(Process { client: number, death: None, heard: 0, owner: None, open: None });
         }
         number
     }
@@ -436,6 +444,7 @@ impl Ledger {
             wait_ms: event.value.wait_ms,
             shared: event.value.shared,
             permits: event.value.permits,
+            owner: event.value.owner.as_deref().map(identity),
             token: event.value.token,
             write_id: event.value.write_id,
         }
@@ -508,13 +517,13 @@ impl Ledger {
             return;
         }
         let value = event.map(|event| &event.value);
-        let owner = value.and_then(|value| value.owner.as_deref());
-        let owner = owner.unwrap_or_else(|| self.processes.name(process));
+        let named = value.and_then(|value| value.owner.as_deref()).map(identity);
+        let owner = self.owner_of(process, named.or(open.owner));
         let mut attempt = Attempt {
             id: 0,
             process,
             lock,
-            owner: identity(owner),
+            owner,
             acquire: call,
             outcome: if kind == Kind::Ok { Outcome::Ok } else { Outcome::Info },
             shared: value.and_then(|value| value.shared).or(open.shared).unwrap_or(false),
@@ -539,6 +548,13 @@ impl Ledger {
             Outcome::Info => self.counts.acquires_info += 1,
         }
         self.admit(attempt, open.attempt);
+    }
+
+    /// Who asks: the owner that he names, else the one that he named before, else his process.
+    fn owner_of(&mut self, process: u32, named: Option<u64>) -> u64 {
+        let known = &mut self.process[process as usize];
+        known.owner = known.owner.or(named);
+        named.or(known.owner).unwrap_or_else(|| identity(self.processes.name(process)))
     }
 
     fn admit(&mut self, mut attempt: Attempt, id: Option<u64>) {
@@ -637,9 +653,6 @@ impl Ledger {
             (true, Answer::Unknown) => self.counts.writes_info += 1,
             (false, Answer::Accepted) => self.counts.reads_ok += 1,
             (false, _) => {}
-        }
-        if !write && answer == Answer::Unknown {
-            return;
         }
         let incarnation = value.and_then(|value| value.incarnation.as_deref()).unwrap_or("");
         let access = Access {

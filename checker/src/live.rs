@@ -5,7 +5,7 @@ use std::collections::{HashSet, VecDeque};
 use crate::{
     anomalies::ANOMALIES,
     case::{Case, Finding},
-    ledger::{FOREVER, Ledger, MS},
+    ledger::{FOREVER, Ledger, MS, Outcome},
     verdict::Severity,
 };
 
@@ -115,8 +115,15 @@ fn kept(case: &Case<'_>, until: u64) -> Vec<u32> {
         let segments = case.tenure(place).segments().map(|segment| segment.end.max(segment.start));
         segments.max().unwrap_or(0).max(case.attempt(place).acquire.end)
     };
+    // Of a reentrant lock, what may hit any later hold of the same owner.
+    let adrift = |place: u32| {
+        let attempt = case.attempt(place);
+        let release = attempt.releases().any(|release| release.outcome == Outcome::Info);
+        case.contract().reentrant && (release || attempt.outcome == Outcome::Info)
+    };
     let needed = |place: &u32| {
-        end(*place) >= needed_from
+        adrift(*place)
+            || end(*place) >= needed_from
             || (!case.settled(*place, until) && case.attempt(*place).acquire.start >= oldest)
     };
     let mut kept: Vec<u32> = places.filter(needed).flat_map(|place| case.members(place)).collect();

@@ -99,23 +99,29 @@ impl Bounds {
     }
 
     /// When the lease of an attempt has certainly run out, given the renewals called before `before`.
-    pub(crate) fn lease_over(&self, ledger: &Ledger, attempt: &Attempt, before: u64) -> Option<u64> {
+    ///
+    /// `abandoned`: a library that gives up or is killed may leave one background renewal behind of which the
+    /// history does not tell. It counts from before the lease ran out, so it adds a term at most.
+    pub(crate) fn lease_over(
+        &self,
+        ledger: &Ledger,
+        attempt: &Attempt,
+        before: u64,
+        abandoned: bool,
+    ) -> Option<u64> {
         let contract = &self.contract;
         let hidden = contract.renews == Renews::Hidden || contract.prolongs;
         if contract.term != Term::Lease || hidden || attempt.outcome != Outcome::Ok {
             return None;
         }
-        // A killed client may have sent a renewal that it could not record any more.
-        if contract.renews == Renews::Recorded && ledger.death_of(attempt.process).is_some() {
-            return None;
-        }
+        let abandoned = u64::from(abandoned && contract.renews == Renews::Recorded);
         let most = attempt.ttl_ms_max?;
         let earlier = || attempt.renewals.iter().filter(move |renewal| renewal.call.start < before);
         let from = earlier()
             .filter(|renewal| renewal.outcome == Outcome::Ok)
             .map(|renewal| renewal.by)
             .fold(attempt.granted_by, u64::max);
-        let unknown = earlier().filter(|renewal| renewal.outcome == Outcome::Info).count() as u64;
+        let unknown = earlier().filter(|renewal| renewal.outcome == Outcome::Info).count() as u64 + abandoned;
         let over = self.most_end(from, most).saturating_add(unknown.saturating_mul(most.saturating_mul(MS)));
         let disturbed = ledger.faults.iter().any(|fault| {
             let touches = fault.begin <= over && fault.end.is_none_or(|end| end >= attempt.acquire.start);
@@ -133,14 +139,14 @@ fn stop_of(ledger: &Ledger, attempt: &Attempt) -> u64 {
     release.min(lost).min(death)
 }
 
-/// The intervals of one attempt. `releases` are the calls of all releases of a reentrant hold, in order; of
-/// any other hold, empty.
+/// The intervals of one attempt. `releases` are those of a reentrant hold, in the order of their calls, each with
+/// whether its outcome is known; of any other hold, empty.
 pub(crate) fn of_attempt(
     ledger: &Ledger,
     bounds: &Bounds,
     number: u32,
     attempt: &Attempt,
-    releases: &[u64],
+    releases: &[(u64, bool)],
 ) -> Tenure {
     let stop = stop_of(ledger, attempt);
     let mut tenure = Tenure {
@@ -148,7 +154,7 @@ pub(crate) fn of_attempt(
         granted: None,
         retaken: Vec::new(),
         adrift_from: FOREVER,
-        certain_end: bounds.lease_over(ledger, attempt, FOREVER),
+        certain_end: bounds.lease_over(ledger, attempt, FOREVER, true),
         believed: None,
         proven_until: FOREVER,
         held_within: None,
@@ -201,7 +207,7 @@ fn grant(
     bounds: &Bounds,
     attempt: &Attempt,
     stop: u64,
-    releases: &[u64],
+    releases: &[(u64, bool)],
     tenure: &mut Tenure,
 ) {
     let lease = bounds.contract.term == Term::Lease;
@@ -211,6 +217,7 @@ fn grant(
     let mut start = attempt.acquire.end;
     let mut end = end_from(attempt.granted_after);
     let mut cap = stop;
+    let mut void = false;
     let mut segments = Vec::new();
     for renewal in sorted(&attempt.renewals).iter().filter(|renewal| renewal.call.start < stop) {
         if renewal.outcome == Outcome::Info {
@@ -221,16 +228,18 @@ fn grant(
             end = end.max(end_from(renewal.after));
             continue;
         }
-        segments.push(Segment { start, end: end.min(cap) });
+        segments.extend((!void).then_some(Segment { start, end: end.min(cap) }));
         tenure.adrift_from = tenure.adrift_from.min(renewal.call.start);
         (start, end) = (renewal.by, end_from(renewal.after));
         if renewal.reentry {
             // After a lapse the service counts from one again, whatever the client counts.
-            let first = releases.iter().find(|release| **release > renewal.call.start);
-            cap = stop.min(first.copied().unwrap_or(FOREVER));
+            let first = releases.iter().find(|(at, _)| *at > renewal.call.start);
+            cap = stop.min(first.map_or(FOREVER, |(at, _)| *at));
+            // And a release that nobody answered may hit the new hold.
+            void = releases.iter().any(|(at, known)| *at < renewal.by && !known);
         }
     }
-    segments.push(Segment { start, end: end.min(cap) });
+    segments.extend((!void).then_some(Segment { start, end: end.min(cap) }));
     let mut segments = segments.into_iter();
     tenure.granted = segments.next();
     tenure.retaken = segments.collect();

@@ -4,27 +4,27 @@ use std::io::Write;
 
 /// What to generate.
 #[derive(Clone, Debug)]
-pub struct Settings {
+pub(crate) struct Settings {
     /// Acquires and releases together.
-    pub operations: u64,
+    pub(crate) operations: u64,
     /// Client processes.
-    pub clients: u64,
+    pub(crate) clients: u64,
     /// Locks.
-    pub keys: u64,
+    pub(crate) keys: u64,
     /// The share of releases of unknown outcome.
-    pub indeterminate: f64,
+    pub(crate) indeterminate: f64,
     /// Plant one in the middle.
-    pub double_grant: bool,
+    pub(crate) double_grant: bool,
     /// Of all choices.
-    pub seed: u64,
+    pub(crate) seed: u64,
 }
 
 /// SplitMix64 (Steele, Lea, Flood 2014): small, and the same everywhere.
-pub struct Random(pub u64);
+pub(crate) struct Random(pub(crate) u64);
 
 impl Random {
     /// The next number.
-    pub fn next(&mut self) -> u64 {
+    pub(crate) fn next(&mut self) -> u64 {
         self.0 = self.0.wrapping_add(0x9e37_79b9_7f4a_7c15);
         let mut z = self.0;
         z = (z ^ (z >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
@@ -33,12 +33,12 @@ impl Random {
     }
 
     /// One below `bound`.
-    pub fn below(&mut self, bound: u64) -> u64 {
+    pub(crate) fn below(&mut self, bound: u64) -> u64 {
         self.next() % bound.max(1)
     }
 
     /// True with this probability.
-    pub fn chance(&mut self, share: f64) -> bool {
+    pub(crate) fn chance(&mut self, share: f64) -> bool {
         (self.next() >> 11) as f64 / ((1u64 << 53) as f64) < share
     }
 }
@@ -47,7 +47,7 @@ impl Random {
 ///
 /// # Errors
 /// If it cannot be written.
-pub fn generate(settings: &Settings, out: &mut impl Write) -> std::io::Result<()> {
+pub(crate) fn generate(settings: &Settings, out: &mut impl Write) -> std::io::Result<()> {
     writeln!(
         out,
         r#"{{"fencepost":1,"test":"generated","seed":{},"contract":{{"term":"lease","token":"atomic"}}}}"#,

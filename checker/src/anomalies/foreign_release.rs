@@ -38,7 +38,7 @@ pub(super) fn late_releases(case: &Case<'_>, severity: Severity) -> Vec<Finding>
     for place in 0..case.tenures.len() as u32 {
         for (number, release) in case.attempt(place).releases().enumerate() {
             let freed = release.outcome == Outcome::Ok && release.released == Some(Released::Yes);
-            let over = over_before(case, place, release.call.start);
+            let over = over_before(case, place, release.call.start, true);
             if freed && over.is_some_and(|over| release.call.start > over) {
                 findings.push(
                     Finding::new(severity, case, release.call.end, [place, place])
@@ -51,10 +51,11 @@ pub(super) fn late_releases(case: &Case<'_>, severity: Severity) -> Vec<Finding>
     findings
 }
 
-/// By when the hold was over for certain, as far as can be said of an instant `at`.
-pub(super) fn over_before(case: &Case<'_>, place: u32, at: u64) -> Option<u64> {
+/// By when the hold was over for certain, as far as can be said of an instant `at`; `abandoned`: the library
+/// may have left a renewal behind by then.
+pub(super) fn over_before(case: &Case<'_>, place: u32, at: u64, abandoned: bool) -> Option<u64> {
     let attempt = case.attempt(place);
-    let lease = case.bounds.lease_over(case.ledger, attempt, at);
+    let lease = case.bounds.lease_over(case.ledger, attempt, at, abandoned);
     if case.contract().reentrant {
         return lease;
     }
@@ -84,7 +85,7 @@ fn tell(case: &Case<'_>, finding: &Finding) -> Told {
         case.who(place),
         case.lock_name(place),
         ms(start),
-        ms(over_before(case, place, start).unwrap_or(0)),
+        ms(over_before(case, place, start, true).unwrap_or(0)),
     );
     let mut told = Told::new(text).tenure(case, place).interval(case, place, "operation", start, end);
     if let Some(victim) = victim {

@@ -24,49 +24,46 @@ pub(super) const KIND: AnomalyKind = AnomalyKind {
     tell,
 };
 
-/// What an attempt knows of a key.
-struct Known {
-    /// The read, by number.
-    read: u32,
-    incarnation: u32,
-    /// The write that it saw.
-    seen: u64,
-    /// Its own writes called since.
-    own: Vec<u64>,
-}
-
 fn find(case: &Case<'_>) -> Vec<Finding> {
     let mut findings = Vec::new();
-    scan(case, |number, access, known| {
-        let Some(place) = case.place_of_access(access) else { return };
-        let Some(replaced) = access.replaced.filter(|_| access.answer == Answer::Accepted) else { return };
-        let stays = known.incarnation == access.incarnation;
-        if stays && replaced != known.seen && !known.own.contains(&replaced) {
-            let at = access.call.end.min(case.ledger.time_last);
+    scan(case, |number, write, read| {
+        let Some(place) = case.place_of_access(write) else { return };
+        let Some(replaced) = write.replaced.filter(|_| write.answer == Answer::Accepted) else { return };
+        let stays = read.incarnation == write.incarnation;
+        if stays && Some(replaced) != seen(read) && !is_own(case, replaced, read) {
+            let at = write.call.end.min(case.ledger.time_last);
             findings.push(Finding::new(KIND.severity, case, at, [place, place]).about(number));
         }
     });
     findings
 }
 
-/// Goes through the writes of attempts that had read their key, with what they knew of it.
-fn scan(case: &Case<'_>, mut each: impl FnMut(u32, &Access, &Known)) {
-    let mut knowledge: FastMap<(u32, u32), Known> = FastMap::default();
+/// The write that a read saw; 0: nothing was there, and the first write replaces number 0.
+fn seen(read: &Access) -> Option<u64> {
+    read.write_id.or((read.position == Some(0)).then_some(0))
+}
+
+/// Is it a write of the reader's own attempt, called since the read, or one of unknown outcome that may have
+/// landed since?
+fn is_own(case: &Case<'_>, id: u64, read: &Access) -> bool {
+    case.ledger.write_of(id).is_some_and(|write| {
+        let late = write.answer == Answer::Unknown || write.resolved_by.is_some();
+        write.attempt == read.attempt && (late || write.call.start >= read.call.start)
+    })
+}
+
+/// Goes through the writes of attempts that had read their key, with the last read before each.
+fn scan(case: &Case<'_>, mut each: impl FnMut(u32, &Access, &Access)) {
+    let mut reads: FastMap<(u32, u32), &Access> = FastMap::default();
     for (number, access) in case.accesses() {
         let Some(attempt) = access.attempt else { continue };
         let key = (attempt, access.key);
         if access.write {
-            if let Some(known) = knowledge.get_mut(&key) {
-                each(number, access, known);
-                known.own.extend(access.write_id);
+            if let Some(read) = reads.get(&key) {
+                each(number, access, read);
             }
-            continue;
-        }
-        // Nothing was there: the first write replaces number 0.
-        let seen = access.write_id.or((access.position == Some(0)).then_some(0));
-        if let (Answer::Accepted, Some(seen)) = (access.answer, seen) {
-            let incarnation = access.incarnation;
-            knowledge.insert(key, Known { read: number, incarnation, seen, own: Vec::new() });
+        } else if access.answer == Answer::Accepted && seen(access).is_some() {
+            reads.insert(key, access);
         }
     }
 }
@@ -75,17 +72,13 @@ fn tell(case: &Case<'_>, finding: &Finding) -> Told {
     let place = finding.tenures[0];
     let write = &case.ledger.accesses[finding.subject as usize];
     let mut read = None;
-    let mut own = Vec::new();
-    scan(case, |number, _, known| {
+    scan(case, |number, _, before| {
         if number == finding.subject {
-            read = Some(&case.ledger.accesses[known.read as usize]);
-            own.clone_from(&known.own);
+            read = Some(before.clone());
         }
     });
     let replaced = write.replaced.unwrap_or(0);
-    let lost = case.accesses().map(|(_, access)| access);
-    let mut lost = lost.filter(|access| access.write && access.write_id == Some(replaced));
-    let lost = lost.next();
+    let lost = case.ledger.write_of(replaced);
     let author = lost.map_or_else(String::new, |lost| match case.place_of_access(lost) {
         Some(author) => format!(" by {}", case.who(author)),
         None => format!(" by {}", case.ledger.process_name(lost.process)),
@@ -95,17 +88,12 @@ fn tell(case: &Case<'_>, finding: &Finding) -> Told {
         case.who(place),
         case.ledger.keys.name(write.key),
         ms(write.call.end.min(case.ledger.time_last)),
-        ms(read.map_or(0, |read| read.call.end)),
-        read.and_then(|read| read.write_id).unwrap_or(0),
+        ms(read.as_ref().map_or(0, |read| read.call.end)),
+        read.as_ref().and_then(seen).unwrap_or(0),
     );
     let mut told = Told::new(text).tenure(case, place).access(write);
-    if let Some(access) = read {
-        told = told.access(access).interval(case, place, "operation", access.call.start, access.call.end);
-    }
-    // Its own writes in between are part of what it knew.
-    let owned = case.accesses().map(|(_, access)| access);
-    for access in owned.filter(|access| access.write && access.write_id.is_some_and(|id| own.contains(&id))) {
-        told = told.access(access);
+    if let Some(read) = &read {
+        told = told.access(read).interval(case, place, "operation", read.call.start, read.call.end);
     }
     if let Some(lost) = lost {
         told = told.access(lost);

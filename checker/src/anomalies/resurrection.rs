@@ -33,7 +33,7 @@ fn find(case: &Case<'_>) -> Vec<Finding> {
             continue;
         }
         for (number, renewal) in renewals(case, place) {
-            let over = over_before(case, place, renewal.call.start);
+            let over = over_before(case, place, renewal.call.start, false);
             let late = over.is_some_and(|over| renewal.call.start > over);
             if late && rival_before(case, place, number).is_none() {
                 findings.push(
@@ -51,7 +51,7 @@ fn find(case: &Case<'_>) -> Vec<Finding> {
 fn tell(case: &Case<'_>, finding: &Finding) -> Told {
     let place = finding.tenures[0];
     let renewal = &case.attempt(place).renewals[finding.subject as usize];
-    let over = over_before(case, place, renewal.call.start).unwrap_or(0);
+    let over = over_before(case, place, renewal.call.start, false).unwrap_or(0);
     let text = format!(
         "the renewal of lock \"{}\" by {}, called at {}, answered ok although the hold had certainly ended by {}; nobody else held it in between",
         case.lock_name(place),

@@ -1,6 +1,9 @@
 //! `token-regression`: a later tenure got a token that is not higher.
 
-use super::{Analysis, AnomalyKind, token_duplicate::tokens};
+use super::{
+    Analysis, AnomalyKind,
+    token_duplicate::{may_be_one_hold, tokens},
+};
 use crate::{
     case::{Case, Finding, Told, ms},
     registry::Item,
@@ -31,6 +34,10 @@ fn find(case: &Case<'_>) -> Vec<Finding> {
         let by_exclusion = before_ended(case, &drawn);
         for ((place, _), (asked, ended)) in drawn.iter().zip(by_time.iter().zip(&by_exclusion)) {
             let Some(earlier) = asked.or(*ended) else { continue };
+            let same = case.attempt(earlier).token == case.attempt(*place).token;
+            if same && may_be_one_hold(case, earlier, *place) {
+                continue;
+            }
             // Drawn one after the other, whatever the lock did; else only exclusion orders them.
             let ordered = asked.is_some();
             let lock = case.lock_number(*place);

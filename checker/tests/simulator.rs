@@ -1,0 +1,920 @@
+//! A simulator of correct locks and resources: whatever violation is found in its histories is a false alarm.
+//! The same simulator with one fault planted at a time shows what the checker misses.
+//!
+//! `FENCEPOST_CASES=100000 cargo test --release -p fencepost-checker --test simulator -- --ignored` is the long run.
+
+use std::{
+    cmp::Reverse,
+    collections::{BTreeMap, BinaryHeap},
+};
+
+use fencepost_checker::{
+    contract::{Contract, Renews, Term, TokenSource},
+    history::{Cause, Event, Function, Header, Kind, LogEntry, OperationError, Phase, Released, Source},
+    verdict::Verdict,
+};
+use support::{Random, cases, event, header, judge, seed, text, violations};
+
+mod support;
+
+const MS: u64 = 1_000_000;
+const LOCK: &str = "l";
+const KEY: &str = "k";
+
+/// What is wrong with the simulated world; `None` for nothing.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Fault {
+    /// The server forgets its state once, and its tokens.
+    Forgets,
+    /// The server grants without looking, now and then.
+    GrantsAnyway,
+    /// The fence does not check.
+    FenceSleeps,
+    /// A renewal takes the lock anew.
+    RenewalRetakes,
+    /// A release frees whoever holds, and says that it checked.
+    ReleasesAnyone,
+    /// The resource reads from an old copy.
+    ReadsStale,
+    /// Leases end after half their time.
+    ShortLeases,
+    /// The library answers "yours" from memory.
+    HeldFromMemory,
+}
+
+const FAULTS: [(Fault, &[&str]); 8] = [
+    (Fault::Forgets, &["double-grant", "token-duplicate", "token-regression", "premature-expiry"]),
+    (Fault::GrantsAnyway, &["double-grant"]),
+    (Fault::FenceSleeps, &["fence-breach"]),
+    (Fault::RenewalRetakes, &["lost-continuity", "double-grant"]),
+    (Fault::ReleasesAnyone, &["foreign-release", "double-grant"]),
+    (Fault::ReadsStale, &["lost-update"]),
+    (Fault::ShortLeases, &["double-grant", "premature-expiry"]),
+    (Fault::HeldFromMemory, &["false-held"]),
+];
+
+/// A world: which lock, which fence, how rough it is.
+#[derive(Clone, Debug)]
+struct World {
+    contract: Contract,
+    fence: &'static str,
+    ttl_ms: u64,
+    clients: usize,
+    /// One message in so many is lost; 0: none.
+    lossy: u64,
+    /// A client stands still once in so many steps; 0: never.
+    pauses: u64,
+    kills: bool,
+    old_identity: bool,
+    fault: Option<Fault>,
+}
+
+fn world(random: &mut Random, fault: Option<Fault>) -> World {
+    let term = if random.once_in(5) { Term::Session } else { Term::Lease };
+    let renews = match (term, random.below(3)) {
+        (Term::Lease, 1) => Renews::Recorded,
+        (Term::Lease, 2) => Renews::Hidden,
+        _ => Renews::Never,
+    };
+    let contract = Contract {
+        term,
+        renews,
+        token: TokenSource::Atomic,
+        granularity_ms: random.below(2),
+        reentrant: fault.is_none() && random.once_in(5),
+        ..Contract::default()
+    };
+    World {
+        fence: if contract.reentrant { "none" } else { ["none", "token"][random.below(2) as usize] },
+        contract,
+        ttl_ms: random.between(5, 40),
+        clients: random.between(2, 5) as usize,
+        lossy: [0, 0, 10, 30][random.below(4) as usize],
+        pauses: [0, 5, 15][random.below(3) as usize],
+        kills: random.once_in(3),
+        old_identity: random.once_in(2),
+        fault,
+    }
+}
+
+/// What a client asks of a server.
+#[derive(Clone, Debug)]
+enum Request {
+    Acquire { owner: usize, attempt: u64 },
+    Renew { attempt: u64, background: bool },
+    Release { attempt: u64 },
+    Held { attempt: u64 },
+    Read { token: u64 },
+    Write { token: u64, id: u64 },
+}
+
+/// What a server answers.
+#[derive(Clone, Debug)]
+enum Reply {
+    Granted(u64),
+    Busy,
+    Renewed,
+    NotHeld,
+    Released(bool),
+    Held(bool),
+    Read { id: u64, position: u64, highest: u64 },
+    Written { position: u64, replaced: u64, highest: u64 },
+    Rejected { highest: u64 },
+}
+
+enum What {
+    /// The client does its next step.
+    Step(usize),
+    /// A request reaches its server.
+    Arrives {
+        client: usize,
+        serial: u64,
+        sent: u64,
+        request: Request,
+    },
+    /// A reply reaches its client.
+    Answered {
+        client: usize,
+        serial: u64,
+        sent: u64,
+        request: Request,
+        reply: Reply,
+    },
+    /// The client has waited for long enough.
+    TimedOut {
+        client: usize,
+        serial: u64,
+    },
+    /// The library renews in the background.
+    Renew {
+        client: usize,
+        attempt: u64,
+    },
+    Kill(usize),
+}
+
+#[derive(Clone, Debug)]
+struct Grant {
+    owner: usize,
+    attempt: u64,
+    depth: u64,
+    ends: u64,
+}
+
+#[derive(Default)]
+struct Server {
+    grant: Option<Grant>,
+    token: u64,
+    forgot: bool,
+}
+
+#[derive(Default)]
+struct Resource {
+    log: Vec<LogEntry<'static>>,
+    highest: u64,
+}
+
+/// What a client is at.
+#[derive(Clone, Copy, Debug, PartialEq)]
+enum Plan {
+    Idle,
+    Hold { steps: u64 },
+    Release { inner: bool },
+}
+
+struct Client {
+    process: String,
+    owner: usize,
+    life: u64,
+    serial: u64,
+    open: Option<(Function, u64, u64)>,
+    attempt: u64,
+    outer: Option<(u64, u64)>,
+    token: u64,
+    plan: Plan,
+    holding: bool,
+    wait_until: u64,
+    frozen_until: u64,
+    told: bool,
+    write: u64,
+    learned: u64,
+    renewing: Option<(u64, u64)>,
+}
+
+struct Simulation<'a> {
+    world: &'a World,
+    random: Random,
+    now: u64,
+    order: u64,
+    queue: BinaryHeap<Reverse<(u64, u64)>>,
+    what: BTreeMap<(u64, u64), What>,
+    server: Server,
+    resource: Resource,
+    clients: Vec<Client>,
+    events: Vec<Event<'static>>,
+    attempts: u64,
+    writes: u64,
+    faults: u64,
+}
+
+fn simulate(world: &World, random: Random) -> Vec<Event<'static>> {
+    let mut simulation = Simulation {
+        world,
+        random,
+        now: 0,
+        order: 0,
+        queue: BinaryHeap::new(),
+        what: BTreeMap::new(),
+        server: Server::default(),
+        resource: Resource::default(),
+        clients: (0..world.clients).map(client).collect(),
+        events: Vec::new(),
+        attempts: 0,
+        writes: 0,
+        faults: 0,
+    };
+    simulation.run();
+    simulation.events
+}
+
+fn client(number: usize) -> Client {
+    Client {
+        process: format!("c{number}"),
+        owner: number,
+        life: 1,
+        serial: 0,
+        open: None,
+        attempt: 0,
+        outer: None,
+        token: 0,
+        plan: Plan::Idle,
+        holding: false,
+        wait_until: 0,
+        frozen_until: 0,
+        told: false,
+        write: 0,
+        learned: 0,
+        renewing: None,
+    }
+}
+
+impl Simulation<'_> {
+    fn run(&mut self) {
+        for number in 0..self.clients.len() {
+            let at = self.random.below(3 * MS);
+            self.at(at, What::Step(number));
+        }
+        if self.world.kills {
+            let at = self.random.below(self.world.ttl_ms * 6 * MS);
+            let victim = self.random.below(self.world.clients as u64) as usize;
+            self.at(at, What::Kill(victim));
+        }
+        let end = self.world.ttl_ms * 8 * MS;
+        while let Some(Reverse((at, order))) = self.queue.pop() {
+            let Some(what) = self.what.remove(&(at, order)) else { continue };
+            self.now = at;
+            if at > end && matches!(what, What::Step(_) | What::Renew { .. } | What::Kill(_)) {
+                continue;
+            }
+            self.happens(what);
+        }
+        self.now += MS;
+        let mut dump = event(self.now, "resource", Kind::Ok, Function::Dump);
+        dump.value.log = Some(self.resource.log.clone());
+        dump.value.incarnation = Some("i1".into());
+        self.events.push(dump);
+    }
+
+    fn at(&mut self, at: u64, what: What) {
+        self.order += 1;
+        self.queue.push(Reverse((at, self.order)));
+        self.what.insert((at, self.order), what);
+    }
+
+    fn happens(&mut self, what: What) {
+        match what {
+            What::Step(client) if self.clients[client].frozen_until > self.now => {
+                self.at(self.clients[client].frozen_until, What::Step(client));
+            }
+            What::Step(client) => self.step(client),
+            What::Arrives { client, serial, sent, request } => {
+                let reply = self.serve(&request);
+                if !self.lost() {
+                    let at = self.now + self.delay();
+                    self.at(at, What::Answered { client, serial, sent, request, reply });
+                }
+            }
+            What::Answered { client, serial, sent, request, reply } => {
+                if self.clients[client].frozen_until > self.now {
+                    let at = self.clients[client].frozen_until;
+                    self.at(at, What::Answered { client, serial, sent, request, reply });
+                } else {
+                    self.answered(client, serial, sent, &request, &reply);
+                }
+            }
+            What::TimedOut { client, serial } => {
+                if self.clients[client].frozen_until > self.now {
+                    let at = self.clients[client].frozen_until;
+                    self.at(at, What::TimedOut { client, serial });
+                } else if self.clients[client].serial == serial && self.clients[client].open.is_some() {
+                    self.finish(client, Kind::Info, |_| ());
+                    self.after(client, None);
+                }
+            }
+            What::Renew { client, attempt } => self.renew_in_background(client, attempt),
+            What::Kill(client) => self.kill(client),
+        }
+    }
+
+    fn delay(&mut self) -> u64 {
+        let slow = self.random.once_in(12);
+        let most = if slow { self.world.ttl_ms * MS * 3 / 2 } else { MS };
+        self.random.between(20_000, most)
+    }
+
+    fn lost(&mut self) -> bool {
+        self.world.lossy > 0 && self.random.once_in(self.world.lossy)
+    }
+
+    fn send(&mut self, client: usize, request: Request) {
+        let serial = self.clients[client].serial;
+        if self.lost() {
+            return;
+        }
+        let at = self.now + self.delay();
+        self.at(at, What::Arrives { client, serial, sent: self.now, request });
+    }
+
+    // The servers.
+
+    fn serve(&mut self, request: &Request) -> Reply {
+        match request {
+            Request::Acquire { owner, attempt } => self.grant(*owner, *attempt),
+            Request::Renew { attempt, .. } => self.prolong(*attempt),
+            Request::Release { attempt } => self.free(*attempt),
+            Request::Held { attempt } => {
+                let (holder, owner) = (self.holder(), self.owner_of(*attempt));
+                let reentrant = self.world.contract.reentrant;
+                let owned = self.server.grant.as_ref().is_some_and(|grant| Some(grant.owner) == owner);
+                Reply::Held(holder == Some(*attempt) || (reentrant && owned))
+            }
+            Request::Read { token } => self.read(*token),
+            Request::Write { token, id } => self.write(*token, *id),
+        }
+    }
+
+    fn holder(&mut self) -> Option<u64> {
+        let lease = self.world.contract.term == Term::Lease;
+        if lease && self.server.grant.as_ref().is_some_and(|grant| grant.ends <= self.now) {
+            self.server.grant = None;
+        }
+        self.server.grant.as_ref().map(|grant| grant.attempt)
+    }
+
+    /// The server's clock runs a little fast or slow, and may know only whole milliseconds.
+    fn lease_end(&mut self) -> u64 {
+        let ttl = self.world.ttl_ms * MS;
+        let ttl = if self.world.fault == Some(Fault::ShortLeases) { ttl / 2 } else { ttl };
+        let drift = ttl / 1100;
+        let end = self.now + ttl - drift + self.random.below(2 * drift + 1);
+        if self.world.contract.granularity_ms > 0 { end / MS * MS } else { end }
+    }
+
+    fn grant(&mut self, owner: usize, attempt: u64) -> Reply {
+        let anyway = self.world.fault == Some(Fault::GrantsAnyway) && self.random.once_in(4);
+        if self.world.fault == Some(Fault::Forgets) && !self.server.forgot && self.server.token > 2 {
+            self.server = Server { forgot: true, ..Server::default() };
+        }
+        self.holder();
+        let ends = self.lease_end();
+        let reentrant = self.world.contract.reentrant;
+        if let Some(grant) = self.server.grant.as_mut().filter(|_| !anyway) {
+            if reentrant && grant.owner == owner {
+                grant.depth += 1;
+                grant.ends = grant.ends.max(ends);
+                return Reply::Granted(self.server.token);
+            }
+            // A late request of an earlier life must not displace the hold of the present one.
+            let newer = attempt > grant.attempt;
+            let returns = self.world.old_identity && grant.owner == owner && newer && !reentrant;
+            if !returns {
+                return Reply::Busy;
+            }
+        }
+        self.server.token += 1;
+        self.server.grant = Some(Grant { owner, attempt, depth: 1, ends });
+        Reply::Granted(self.server.token)
+    }
+
+    fn prolong(&mut self, attempt: u64) -> Reply {
+        let ends = self.lease_end();
+        let holder = self.holder();
+        let retakes = self.world.fault == Some(Fault::RenewalRetakes) && holder.is_none();
+        if retakes {
+            let owner = self.clients.iter().position(|client| client.attempt == attempt).unwrap_or(0);
+            self.server.grant = Some(Grant { owner, attempt, depth: 1, ends });
+            return Reply::Renewed;
+        }
+        let owner = self.owner_of(attempt);
+        let reentrant = self.world.contract.reentrant;
+        let mine = |grant: &Grant| grant.attempt == attempt || (reentrant && Some(grant.owner) == owner);
+        match self.server.grant.as_mut().filter(|grant| mine(grant)) {
+            Some(grant) => {
+                grant.ends = grant.ends.max(ends);
+                Reply::Renewed
+            }
+            None => Reply::NotHeld,
+        }
+    }
+
+    fn free(&mut self, attempt: u64) -> Reply {
+        self.holder();
+        let anyone = self.world.fault == Some(Fault::ReleasesAnyone);
+        let owner = self.owner_of(attempt);
+        let reentrant = self.world.contract.reentrant;
+        let Some(grant) = self.server.grant.as_mut() else { return Reply::Released(false) };
+        let mine = grant.attempt == attempt || (reentrant && Some(grant.owner) == owner);
+        if !mine && !anyone {
+            return Reply::Released(false);
+        }
+        grant.depth -= 1;
+        if grant.depth == 0 {
+            self.server.grant = None;
+        }
+        Reply::Released(true)
+    }
+
+    /// The owner behind an attempt is the one who numbered it: numbers are dealt round.
+    fn owner_of(&self, attempt: u64) -> Option<usize> {
+        Some((attempt % 64) as usize)
+    }
+
+    fn fenced(&mut self, token: u64) -> bool {
+        let checks = self.world.fence == "token" && self.world.fault != Some(Fault::FenceSleeps);
+        if checks && token < self.resource.highest {
+            return false;
+        }
+        true
+    }
+
+    fn read(&mut self, token: u64) -> Reply {
+        let highest = self.resource.highest;
+        if !self.fenced(token) {
+            return Reply::Rejected { highest };
+        }
+        self.resource.highest = highest.max(token);
+        let old = self.world.fault == Some(Fault::ReadsStale) && self.random.once_in(3);
+        let count = self.resource.log.len().saturating_sub(usize::from(old));
+        let id = count.checked_sub(1).map_or(0, |last| self.resource.log[last].write_id);
+        Reply::Read { id, position: count as u64, highest }
+    }
+
+    fn write(&mut self, token: u64, id: u64) -> Reply {
+        let highest = self.resource.highest;
+        if !self.fenced(token) {
+            return Reply::Rejected { highest };
+        }
+        self.resource.highest = highest.max(token);
+        let replaced = self.resource.log.last().map_or(0, |entry| entry.write_id);
+        let position = self.resource.log.len() as u64 + 1;
+        self.resource.log.push(LogEntry {
+            key: KEY.into(),
+            position,
+            write_id: id,
+            replaced,
+            token: Some(token),
+            highest_token_before: highest,
+        });
+        Reply::Written { position, replaced, highest }
+    }
+
+    // The clients.
+
+    fn step(&mut self, number: usize) {
+        if self.clients[number].open.is_some() {
+            return;
+        }
+        if self.world.pauses > 0 && self.random.once_in(self.world.pauses) {
+            self.pause(number);
+            return;
+        }
+        if self.clients[number].told && self.clients[number].plan != Plan::Idle {
+            self.clients[number].plan = Plan::Release { inner: false };
+        }
+        match self.clients[number].plan {
+            Plan::Idle => self.acquire(number, false),
+            Plan::Hold { steps: 0 } => {
+                self.clients[number].plan = Plan::Release { inner: false };
+                self.release(number);
+            }
+            Plan::Hold { steps } => {
+                self.clients[number].plan = Plan::Hold { steps: steps - 1 };
+                self.work(number);
+            }
+            Plan::Release { .. } => self.release(number),
+        }
+    }
+
+    fn pause(&mut self, number: usize) {
+        let length = self.random.between(MS, self.world.ttl_ms * 2 * MS);
+        self.clients[number].frozen_until = self.now + length;
+        self.faults += 1;
+        let target = self.clients[number].process.clone();
+        for (at, phase) in [(self.now, Phase::Begin), (self.now + length, Phase::End)] {
+            let mut fault = event(at, "nemesis", Kind::Info, Function::Other("pause".to_owned()));
+            fault.fault = Some(self.faults);
+            fault.start = Some(at);
+            fault.value.phase = Some(phase);
+            fault.value.targets = vec![target.clone().into()];
+            self.events.push(fault);
+        }
+        self.at(self.now + length, What::Step(number));
+    }
+
+    fn invoke(&mut self, number: usize, f: Function, fill: impl FnOnce(&mut Event<'static>)) {
+        let client = &mut self.clients[number];
+        client.serial += 1;
+        client.open = Some((f.clone(), self.now, client.attempt));
+        let mut invoke = event(self.now, &client.process, Kind::Invoke, f);
+        invoke.lock = Some(LOCK.into());
+        invoke.attempt = Some(client.attempt);
+        invoke.start = Some(self.now);
+        fill(&mut invoke);
+        self.tell(number, invoke);
+        let serial = self.clients[number].serial;
+        let patience = self.random.between(2, 2 + self.world.ttl_ms) * MS + self.world.ttl_ms * MS / 4;
+        let patience = patience.max(self.clients[number].wait_until.saturating_sub(self.now));
+        self.at(self.now + patience, What::TimedOut { client: number, serial });
+    }
+
+    fn finish(&mut self, number: usize, kind: Kind, fill: impl FnOnce(&mut Event<'static>)) {
+        let client = &mut self.clients[number];
+        let Some((f, start, attempt)) = client.open.take() else { return };
+        let access = matches!(f, Function::Read | Function::Write);
+        let mut done = event(self.now, &client.process, kind, f);
+        done.lock = Some(LOCK.into());
+        done.attempt = Some(attempt);
+        done.start = Some(start);
+        done.end = Some(self.now);
+        done.key = access.then(|| KEY.into());
+        fill(&mut done);
+        self.tell(number, done);
+    }
+
+    /// The recorder learns of it a little later, of one process in order.
+    fn tell(&mut self, number: usize, mut event: Event<'static>) {
+        let late = if event.kind == Kind::Invoke { 0 } else { self.random.below(60_000) };
+        let learned = (self.now + late).max(self.clients[number].learned);
+        self.clients[number].learned = learned;
+        event.time = learned;
+        self.events.push(event);
+    }
+
+    fn acquire(&mut self, number: usize, again: bool) {
+        self.attempts += 1;
+        let owner = self.clients[number].owner;
+        let attempt = self.attempts * 64 + owner as u64;
+        let client = &mut self.clients[number];
+        if again {
+            client.outer = Some((client.attempt, client.token));
+        }
+        client.attempt = attempt;
+        let patient = self.random.once_in(2);
+        let wait = if patient { self.random.between(1, self.world.ttl_ms * 3) } else { 0 };
+        self.clients[number].wait_until = self.now + wait * MS;
+        let ttl = (self.world.contract.term == Term::Lease).then_some(self.world.ttl_ms);
+        let identity = self.world.old_identity.then(|| format!("host-{owner}"));
+        self.invoke(number, Function::Acquire, |invoke| {
+            invoke.value.owner = identity.map(Into::into);
+            invoke.value.ttl_ms = ttl;
+            invoke.value.wait_ms = Some(wait);
+        });
+        self.send(number, Request::Acquire { owner, attempt });
+    }
+
+    fn work(&mut self, number: usize) {
+        let (attempt, token) = (self.clients[number].attempt, self.clients[number].token);
+        match self.random.below(6) {
+            0 if self.world.contract.term == Term::Lease && !self.world.contract.reentrant => {
+                let ttl = self.world.ttl_ms;
+                self.invoke(number, Function::Renew, |invoke| invoke.value.ttl_ms = Some(ttl));
+                self.send(number, Request::Renew { attempt, background: false });
+            }
+            1 => {
+                self.invoke(number, Function::Held, |_| ());
+                self.send(number, Request::Held { attempt });
+            }
+            2 if self.world.contract.reentrant && self.clients[number].outer.is_none() => {
+                self.acquire(number, true);
+            }
+            3 => {
+                let at = self.now + self.random.below(self.world.ttl_ms * MS / 2);
+                self.at(at, What::Step(number));
+            }
+            4 if !self.world.contract.reentrant => {
+                self.invoke(number, Function::Read, |invoke| {
+                    invoke.key = Some(KEY.into());
+                    invoke.value.token = Some(token);
+                });
+                self.send(number, Request::Read { token });
+            }
+            _ if self.world.contract.reentrant => self.at(self.now + MS, What::Step(number)),
+            _ => {
+                self.writes += 1;
+                let id = self.writes;
+                self.clients[number].write = id;
+                self.invoke(number, Function::Write, |invoke| {
+                    invoke.key = Some(KEY.into());
+                    invoke.value.token = Some(token);
+                    invoke.value.write_id = Some(id);
+                });
+                self.send(number, Request::Write { token, id });
+            }
+        }
+    }
+
+    fn release(&mut self, number: usize) {
+        let attempt = self.clients[number].attempt;
+        self.invoke(number, Function::Release, |_| ());
+        self.send(number, Request::Release { attempt });
+    }
+
+    fn renew_in_background(&mut self, number: usize, attempt: u64) {
+        let client = &self.clients[number];
+        let releasing = client.open.as_ref().is_some_and(|(f, ..)| *f == Function::Release);
+        if client.attempt != attempt || !client.holding || releasing || client.told {
+            return;
+        }
+        if client.frozen_until > self.now {
+            self.at(client.frozen_until, What::Renew { client: number, attempt });
+            return;
+        }
+        // One at a time; one that is not answered within a ttl is of unknown outcome.
+        let late = |sent: u64| self.now - sent > self.world.ttl_ms * MS;
+        let pending = client.renewing.filter(|(of, _)| *of == attempt);
+        if let Some((_, sent)) = pending.filter(|(_, sent)| late(*sent)) {
+            let mut unknown = event(self.now, &client.process, Kind::Info, Function::Renew);
+            (unknown.lock, unknown.attempt) = (Some(LOCK.into()), Some(attempt));
+            (unknown.start, unknown.end) = (Some(sent), Some(self.now));
+            if self.world.contract.renews == Renews::Recorded {
+                self.tell(number, unknown);
+            }
+        }
+        if pending.is_none_or(|(_, sent)| self.now - sent > self.world.ttl_ms * MS) {
+            self.clients[number].renewing = Some((attempt, self.now));
+            self.send(number, Request::Renew { attempt, background: true });
+        }
+        let at = self.now + self.world.ttl_ms * MS / 3;
+        self.at(at, What::Renew { client: number, attempt });
+    }
+
+    fn renewed_in_background(&mut self, number: usize, attempt: u64, sent: u64, reply: &Reply) {
+        let client = &mut self.clients[number];
+        if client.renewing != Some((attempt, sent)) {
+            return;
+        }
+        client.renewing = None;
+        let client = &self.clients[number];
+        if client.attempt != attempt || self.world.contract.renews != Renews::Recorded {
+            return;
+        }
+        if matches!(reply, Reply::Renewed) {
+            let mut renewed = event(self.now, &client.process, Kind::Info, Function::Renewed);
+            renewed.lock = Some(LOCK.into());
+            renewed.attempt = Some(attempt);
+            renewed.value.ttl_ms = Some(self.world.ttl_ms);
+            renewed.value.granted_after = Some(sent);
+            renewed.value.granted_by = Some(self.now);
+            self.tell(number, renewed);
+            return;
+        }
+        let mut refused = event(self.now, &client.process, Kind::Fail, Function::Renew);
+        refused.lock = Some(LOCK.into());
+        refused.attempt = Some(attempt);
+        (refused.start, refused.end) = (Some(sent), Some(self.now));
+        refused.value.error = Some(refusal(Cause::NotHeld));
+        let holding = client.holding && !client.told;
+        let process = client.process.clone();
+        self.tell(number, refused);
+        if holding {
+            self.clients[number].told = true;
+            let mut lost = event(self.now, &process, Kind::Info, Function::Lost);
+            lost.lock = Some(LOCK.into());
+            lost.attempt = Some(attempt);
+            lost.start = Some(self.now);
+            self.tell(number, lost);
+        }
+    }
+
+    fn answered(&mut self, number: usize, serial: u64, sent: u64, request: &Request, reply: &Reply) {
+        if let Request::Renew { attempt, background: true } = request {
+            self.renewed_in_background(number, *attempt, sent, reply);
+            return;
+        }
+        if self.clients[number].serial != serial || self.clients[number].open.is_none() {
+            return;
+        }
+        if let (Request::Acquire { .. }, Reply::Busy) = (request, reply)
+            && self.now < self.clients[number].wait_until
+        {
+            // The library asks again, until the wait is over.
+            self.send(number, request.clone());
+            return;
+        }
+        let now = self.now;
+        let write = self.clients[number].write;
+        let token = self.clients[number].token;
+        let memory = self.world.fault == Some(Fault::HeldFromMemory);
+        let ok = !matches!(reply, Reply::Busy | Reply::NotHeld | Reply::Rejected { .. });
+        let owner = self.world.old_identity.then(|| format!("host-{}", self.clients[number].owner));
+        self.finish(number, if ok { Kind::Ok } else { Kind::Fail }, |done| match reply {
+            Reply::Granted(token) => {
+                done.value.token = Some(*token);
+                done.value.granted_after = Some(sent);
+                done.value.granted_by = Some(now);
+                done.value.owner = owner.map(Into::into);
+            }
+            Reply::Busy => done.value.error = Some(refusal(Cause::Busy)),
+            Reply::NotHeld => done.value.error = Some(refusal(Cause::NotHeld)),
+            Reply::Renewed => {}
+            Reply::Released(freed) => {
+                done.value.released = Some(if *freed { Released::Yes } else { Released::No });
+            }
+            Reply::Held(held) => done.value.held = Some(*held || memory),
+            Reply::Read { id, position, highest } => {
+                done.value.token = Some(token);
+                done.value.write_id = Some(*id);
+                done.value.position = Some(*position);
+                done.value.highest_token_before = Some(*highest);
+                done.value.incarnation = Some("i1".into());
+            }
+            Reply::Written { position, replaced, highest } => {
+                done.value.token = Some(token);
+                done.value.write_id = Some(write);
+                done.value.position = Some(*position);
+                done.value.replaced = Some(*replaced);
+                done.value.highest_token_before = Some(*highest);
+                done.value.incarnation = Some("i1".into());
+            }
+            Reply::Rejected { highest } => {
+                done.value.token = Some(token);
+                done.value.highest_token_before = Some(*highest);
+                done.value.error = Some(refusal(Cause::Refused));
+            }
+        });
+        self.after(number, Some(reply));
+    }
+
+    /// What the client does next; `None`: it got no answer.
+    fn after(&mut self, number: usize, reply: Option<&Reply>) {
+        let inner = self.clients[number].outer.is_some();
+        let plan = self.clients[number].plan;
+        match (plan, reply) {
+            (Plan::Idle, Some(Reply::Granted(token))) => {
+                let steps = self.random.below(5);
+                let client = &mut self.clients[number];
+                (client.token, client.holding, client.told) = (*token, true, false);
+                client.plan = Plan::Hold { steps };
+                let attempt = client.attempt;
+                if self.world.contract.renews != Renews::Never {
+                    let at = self.now + self.world.ttl_ms * MS / 3;
+                    self.at(at, What::Renew { client: number, attempt });
+                }
+            }
+            (Plan::Idle, None) if self.random.once_in(2) => {
+                // It may hold: give back what it may have.
+                self.clients[number].plan = Plan::Release { inner: false };
+            }
+            (Plan::Hold { .. }, Some(Reply::Granted(_))) if inner => {
+                self.clients[number].plan = Plan::Release { inner: true };
+            }
+            (Plan::Hold { .. }, None | Some(Reply::Busy)) if inner => self.back_to_outer(number),
+            (Plan::Release { inner: true }, _) => {
+                self.back_to_outer(number);
+                self.clients[number].plan = Plan::Hold { steps: 1 };
+            }
+            (Plan::Release { inner: false }, Some(Reply::Released(_))) => self.idle(number),
+            (Plan::Release { inner: false }, _) if self.random.once_in(2) => self.idle(number),
+            _ => {}
+        }
+        if self.clients[number].told && self.clients[number].plan != Plan::Idle {
+            self.clients[number].plan = Plan::Release { inner: false };
+        }
+        let at = self.now + self.random.between(10_000, 2 * MS);
+        self.at(at, What::Step(number));
+    }
+
+    fn back_to_outer(&mut self, number: usize) {
+        if let Some((attempt, token)) = self.clients[number].outer.take() {
+            (self.clients[number].attempt, self.clients[number].token) = (attempt, token);
+        }
+    }
+
+    fn idle(&mut self, number: usize) {
+        let client = &mut self.clients[number];
+        (client.plan, client.holding, client.outer) = (Plan::Idle, false, None);
+    }
+
+    fn kill(&mut self, number: usize) {
+        let mut kill = event(self.now, &self.clients[number].process, Kind::Info, Function::Kill);
+        kill.start = Some(self.now);
+        self.tell(number, kill);
+        self.finish(number, Kind::Info, |_| ());
+        let client = &mut self.clients[number];
+        client.life += 1;
+        client.serial += 1;
+        client.attempt = 0;
+        client.frozen_until = 0;
+        client.process = format!("c{number}.{}", client.life);
+        if !self.world.old_identity {
+            // Its attempts are numbered for another owner from now on.
+            client.owner += self.world.clients;
+        }
+        self.idle(number);
+        let session = self.world.contract.term == Term::Session;
+        if session {
+            // Its session ends with it.
+            let owner = number;
+            if self.server.grant.as_ref().is_some_and(|grant| grant.owner == owner) {
+                self.server.grant = None;
+            }
+        }
+        self.at(self.now + MS, What::Step(number));
+    }
+}
+
+fn refusal(cause: Cause) -> OperationError<'static> {
+    OperationError { cause, text: "".into(), source: Some(Source::Server) }
+}
+
+fn run(number: u64, fault: Option<Fault>) -> (World, Header, Vec<Event<'static>>, Verdict) {
+    let mut random = Random(number);
+    let world = world(&mut random, fault);
+    let header = header(world.contract.clone(), world.fence);
+    let mut events = simulate(&world, random);
+    let verdict = judge(&header, &mut events);
+    (world, header, events, verdict)
+}
+
+/// Violations that a correct lock cannot have, whatever its clients do. Without a fence the data may suffer.
+fn false_alarms(world: &World, verdict: &Verdict) -> Vec<String> {
+    let unfenced = world.fence == "none";
+    let data = ["stale-write", "lost-update"];
+    violations(verdict).into_iter().filter(|id| !(unfenced && data.contains(&id.as_str()))).collect()
+}
+
+fn no_alarm(count: u64) {
+    let mut totals = BTreeMap::new();
+    for case in 0..count {
+        let number = seed().wrapping_mul(7_000_003).wrapping_add(case);
+        let (world, header, events, verdict) = run(number, None);
+        let alarms = false_alarms(&world, &verdict);
+        assert!(
+            alarms.is_empty(),
+            "seed {} case {case}: {alarms:?} in {world:?}\n{}\n{:#?}",
+            seed(),
+            text(&header, &events),
+            verdict.anomalies
+        );
+        *totals.entry("holds").or_insert(0) += verdict.counts.holds;
+        *totals.entry("rivals met").or_insert(0) += verdict.counts.rivals_met;
+        *totals.entry("accepted writes").or_insert(0) += verdict.counts.writes_accepted;
+        for anomaly in &verdict.anomalies {
+            let name: &'static str =
+                fencepost_checker::anomalies::find(&anomaly.id).map_or("", |kind| kind.id());
+            *totals.entry(name).or_insert(0) += anomaly.count;
+        }
+    }
+    println!("{count} runs of correct locks without a false alarm: {totals:?}");
+}
+
+fn teeth(count: u64) {
+    for (fault, expected) in FAULTS {
+        let (mut found, mut harmed) = (0, 0);
+        for case in 0..count {
+            let number = seed().wrapping_mul(9_000_011).wrapping_add(case);
+            let (world, _, _, verdict) = run(number, Some(fault));
+            let alarms = false_alarms(&world, &verdict);
+            found += u64::from(alarms.iter().any(|id| expected.contains(&id.as_str())));
+            harmed += u64::from(!alarms.is_empty());
+        }
+        println!("{fault:?}: {found} of {count} runs show {expected:?}, {harmed} any violation");
+        assert!(found * 50 >= count, "{fault:?}: {found} of {count}");
+    }
+}
+
+#[test]
+fn correct_locks_raise_no_alarm() {
+    no_alarm(cases(1_500));
+}
+
+#[test]
+fn planted_faults_are_found() {
+    teeth(cases(150));
+}
+
+#[test]
+#[ignore = "the long run"]
+fn correct_locks_raise_no_alarm_at_night() {
+    no_alarm(cases(100_000));
+}
