@@ -231,7 +231,7 @@ fn window_round(recording: &Recording, anomaly: &Anomaly, finding: &Finding) -> 
         stamps.extend([operation.start, operation.end]);
     }
     for hold in recording.holds.iter().filter(|hold| finding.attempts.contains(&hold.attempt)) {
-        stamps.extend([hold.called, hold.expired.unwrap_or(hold.believed_end), hold.believed_end]);
+        stamps.extend([hold.called, hold.believed_end]);
     }
     stamps.extend(anomaly.intervals.iter().map(|meeting| meeting.begin_ns));
     let from = stamps.iter().copied().min().unwrap_or(0).min(end);
@@ -243,8 +243,7 @@ fn window_round(recording: &Recording, anomaly: &Anomaly, finding: &Finding) -> 
 /// Without a finding: round the first fault, else from the beginning.
 fn quiet_window(recording: &Recording) -> (u64, u64) {
     let first = recording.faults.first().map(|fault| fault.begin).unwrap_or(0);
-    let lease =
-        recording.holds.iter().filter_map(|hold| hold.expired.map(|at| at - hold.called)).max().unwrap_or(0);
+    let lease = longest_lease(recording);
     let length = WINDOW_QUIET_NS.max(lease.saturating_mul(3)).min(recording.end.max(WINDOW_MIN_NS));
     let from = first.saturating_sub(length / 5).min(recording.end.saturating_sub(length));
     // A dense run gets a shorter window rather than one with gaps.
@@ -253,4 +252,14 @@ fn quiet_window(recording: &Recording) -> (u64, u64) {
     starts.sort_unstable();
     let full = starts.get(OPERATIONS_MAX).map_or(u64::MAX, |start| start - 1);
     (from, (from + length).min(full).max(from + WINDOW_MIN_NS))
+}
+
+/// Of the leases that ran out, the longest.
+fn longest_lease(recording: &Recording) -> u64 {
+    recording
+        .holds
+        .iter()
+        .filter_map(|hold| hold.expiries().next().map(|at| at - hold.called))
+        .max()
+        .unwrap_or(0)
 }
