@@ -1,5 +1,7 @@
 //! Could the lock be had while nobody held it?
 
+use std::num::NonZeroU64;
+
 use crate::{
     case::{Case, LockCase},
     history::Released,
@@ -47,6 +49,10 @@ pub(crate) fn leaks(case: &Case<'_>) -> Vec<Leak> {
 }
 
 fn leaks_of(case: &Case<'_>, number: u32, lock: &LockCase) -> Vec<Leak> {
+    let wants = wants(case, number, lock);
+    if wants.is_empty() {
+        return Vec::new();
+    }
     let mut excuses: Vec<Excuse> = lock.tenures.iter().map(|place| excuse(case, *place)).collect();
     excuses.sort_by_key(|excuse| excuse.asked);
     let mut latest = Vec::with_capacity(excuses.len());
@@ -57,7 +63,7 @@ fn leaks_of(case: &Case<'_>, number: u32, lock: &LockCase) -> Vec<Leak> {
     }
     let outages = Outages::new(case.ledger, number);
     let mut leaks: Vec<Leak> = Vec::new();
-    for want in wants(case, number, lock) {
+    for want in wants {
         let count = excuses.partition_point(|excuse| excuse.asked < want.asked_before);
         let Some(excuse) = count.checked_sub(1).map(|last| latest[last]) else { continue };
         let excused = excuse.until.saturating_add(outages.between(excuse.over, want.at));
@@ -124,7 +130,7 @@ fn excuse(case: &Case<'_>, place: u32) -> Excuse {
     }
     let over = over(case.ledger, attempt);
     let unknown = attempt.renewals.iter().filter(|renewal| renewal.outcome == Outcome::Info).count() as u64;
-    let ttl = attempt.ttl_ms_max.unwrap_or(0).saturating_mul(MS).saturating_mul(unknown + 1);
+    let ttl = attempt.ttl_ms_max.map_or(0, NonZeroU64::get).saturating_mul(MS).saturating_mul(unknown + 1);
     let granularity = case.contract().granularity_ms.saturating_mul(MS);
     let until = over.saturating_add(ttl).saturating_add(granularity).saturating_add(grace);
     Excuse { asked, place, over, until, proven: false }

@@ -107,7 +107,7 @@ fn crowds(case: &Case<'_>, granted: &Spans) -> Vec<Clash> {
 fn squeezed(case: &Case<'_>, tenures: &[u32], granted: &Spans, writers: &Spans) -> Vec<Clash> {
     let mut clashes = Vec::new();
     for place in tenures {
-        let Some(within) = case.tenure(*place).held_within else { continue };
+        let Some(within) = case.tenure(*place).held_within.as_deref().copied() else { continue };
         let attempt = case.attempt(*place);
         let rivals = if attempt.shared { writers } else { granted };
         if let Some(rival) = covering(rivals, within, attempt.owner).first() {
@@ -145,7 +145,7 @@ pub(crate) fn covering(granted: &Spans, within: Segment, owner: u64) -> Vec<Span
 fn squeezed_out(case: &Case<'_>, tenures: &[u32], granted: &Spans) -> Vec<Clash> {
     let mut clashes = Vec::new();
     for place in tenures {
-        let Some(within) = case.tenure(*place).held_within else { continue };
+        let Some(within) = case.tenure(*place).held_within.as_deref().copied() else { continue };
         let weight = u64::from(case.attempt(*place).permits);
         let room = case.contract().permits.saturating_sub(weight);
         let others = || granted.all().iter().filter(|span| span.start < span.end && span.tenure != *place);

@@ -79,6 +79,55 @@ impl Default for Header {
     }
 }
 
+impl From<&str> for Function {
+    fn from(name: &str) -> Self {
+        match name {
+            "acquire" => Self::Acquire,
+            "renew" => Self::Renew,
+            "release" => Self::Release,
+            "held" => Self::Held,
+            "lost" => Self::Lost,
+            "renewed" => Self::Renewed,
+            "read" => Self::Read,
+            "write" => Self::Write,
+            "effect" => Self::Effect,
+            "probe" => Self::Probe,
+            "dump" => Self::Dump,
+            "spawn" => Self::Spawn,
+            "exit" => Self::Exit,
+            "kill" => Self::Kill,
+            "clock" => Self::Clock,
+            "stall" => Self::Stall,
+            other => Self::Other(other.to_owned()),
+        }
+    }
+}
+
+impl Serialize for Function {
+    fn serialize<S: serde::Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        serializer.serialize_str(self.name())
+    }
+}
+
+// By hand: the derived form would copy every name before it looks at it.
+impl<'de> Deserialize<'de> for Function {
+    fn deserialize<D: serde::Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        struct Name;
+        impl serde::de::Visitor<'_> for Name {
+            type Value = Function;
+
+            fn expecting(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+                f.write_str("the name of a function")
+            }
+
+            fn visit_str<E>(self, name: &str) -> Result<Function, E> {
+                Ok(Function::from(name))
+            }
+        }
+        deserializer.deserialize_str(Name)
+    }
+}
+
 impl Function {
     /// The word of the format.
     #[must_use]
@@ -175,8 +224,7 @@ pub enum Kind {
 }
 
 /// What an event is about.
-#[derive(Clone, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
-#[serde(rename_all = "kebab-case")]
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub enum Function {
     /// Taking the lock.
     Acquire,
@@ -211,7 +259,6 @@ pub enum Function {
     /// A worker's own heartbeat stood still: `value.from` to `value.until`.
     Stall,
     /// A fault or anything else, by name.
-    #[serde(untagged)]
     Other(String),
 }
 

@@ -1,6 +1,6 @@
 //! How do findings become a verdict?
 
-use std::collections::BTreeMap;
+use std::{collections::BTreeMap, num::NonZeroU64};
 
 use crate::{
     anomalies::{ANOMALIES, Analysis, AnomalyKind},
@@ -61,7 +61,7 @@ fn told_of(case: &Case<'_>, kind: &AnomalyKind, findings: &[Finding]) -> Option<
     let first = findings.iter().min_by_key(|finding| (!finding.certain, finding.at))?;
     let count = findings.iter().filter(|finding| finding.certain).count() as u64;
     let told = (kind.tell)(case, first);
-    let ttl = case.attempt(first.tenures[0]).ttl_ms_max;
+    let ttl = case.attempt(first.tenures[0]).ttl_ms_max.map(NonZeroU64::get);
     let during = case.during(first.at, first.at, ttl);
     let mut assumes: Vec<String> = told.assumes.iter().map(ToString::to_string).collect();
     assumes.sort();
@@ -180,7 +180,7 @@ fn notes(case: &Case<'_>) -> Vec<String> {
         .accesses
         .iter()
         .filter(|access| access.resolved_by.is_some())
-        .filter_map(|access| access.call.invoke)
+        .filter_map(|access| access.call.invoke())
         .map(|event| event.to_string())
         .collect();
     if !resolved.is_empty() {
@@ -193,7 +193,7 @@ fn notes(case: &Case<'_>) -> Vec<String> {
         .tenures
         .iter()
         .filter(|tenure| tenure.held_within.is_some())
-        .filter_map(|tenure| ledger.attempts[tenure.attempt as usize].acquire.invoke)
+        .filter_map(|tenure| ledger.attempts[tenure.attempt as usize].acquire.invoke())
         .map(|event| event.to_string())
         .collect();
     if !proven.is_empty() {

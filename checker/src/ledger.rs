@@ -1,10 +1,12 @@
 //! What must be remembered of a history? One entry an attempt and one an access, with numbers for names:
 //! memory grows with what happened, not with the text that tells it.
 
+use std::num::NonZeroU64;
+
 use crate::{
     contract::{Contract, Mode, Renews, Term},
     history::{Cause, Event, Function, Header, Kind, LogEntry, Phase, Released, Source},
-    names::{FastMap, Names, identity},
+    names::{FastMap, Names, Numbers, identity},
     verdict::Counts,
 };
 
@@ -28,16 +30,26 @@ pub(crate) enum Outcome {
 pub(crate) struct Call {
     pub(crate) start: u64,
     pub(crate) end: u64,
-    /// Index of its invoke, if it has one.
-    pub(crate) invoke: Option<u64>,
-    /// Index of its completion, if it has one.
-    pub(crate) done: Option<u64>,
+    /// Number, from 1, of its invoke, if it has one.
+    invoke: Option<NonZeroU64>,
+    /// Number, from 1, of its completion, if it has one.
+    done: Option<NonZeroU64>,
 }
 
 impl Call {
+    fn new(start: u64, end: u64, invoke: Option<u64>, done: Option<u64>) -> Self {
+        let number = |index: Option<u64>| NonZeroU64::new(index?.saturating_add(1));
+        Self { start, end, invoke: number(invoke), done: number(done) }
+    }
+
+    /// Index of its invoke, if it has one.
+    pub(crate) fn invoke(&self) -> Option<u64> {
+        self.invoke.map(|number| number.get() - 1)
+    }
+
     /// The events that tell of it.
     pub(crate) fn events(&self) -> impl Iterator<Item = u64> + use<> {
-        self.invoke.into_iter().chain(self.done)
+        self.invoke.into_iter().chain(self.done).map(|number| number.get() - 1)
     }
 }
 
@@ -82,9 +94,9 @@ pub(crate) struct Attempt {
     /// g1, nanoseconds.
     pub(crate) granted_by: u64,
     /// m, milliseconds.
-    pub(crate) ttl_ms_min: Option<u64>,
+    pub(crate) ttl_ms_min: Option<NonZeroU64>,
     /// M, milliseconds.
-    pub(crate) ttl_ms_max: Option<u64>,
+    pub(crate) ttl_ms_max: Option<NonZeroU64>,
     /// The earliest that may have had an effect.
     pub(crate) release: Option<Release>,
     /// Further ones; hardly ever any.
@@ -98,7 +110,7 @@ pub(crate) struct Attempt {
 
 impl Attempt {
     fn admit_ttl(&mut self, ttl_ms: Option<u64>) {
-        let Some(ttl) = ttl_ms else { return };
+        let Some(ttl) = ttl_ms.and_then(NonZeroU64::new) else { return };
         self.ttl_ms_min = Some(self.ttl_ms_min.map_or(ttl, |least| least.min(ttl)));
         self.ttl_ms_max = Some(self.ttl_ms_max.map_or(ttl, |most| most.max(ttl)));
     }
@@ -284,10 +296,10 @@ pub(crate) struct Ledger {
     pub(crate) ttl_seen: bool,
     pub(crate) time_first: Option<u64>,
     pub(crate) time_last: u64,
-    by_id: FastMap<u64, u32>,
+    by_id: Numbers,
     /// The last attempt of a process on a lock, for histories that number no attempts.
     latest: FastMap<(u32, u32), u32>,
-    by_write: FastMap<u64, u32>,
+    by_write: Numbers,
     attempt_id_next: u64,
 }
 
@@ -316,9 +328,9 @@ impl Ledger {
             ttl_seen: false,
             time_first: None,
             time_last: 0,
-            by_id: FastMap::default(),
+            by_id: Numbers::default(),
             latest: FastMap::default(),
-            by_write: FastMap::default(),
+            by_write: Numbers::default(),
             attempt_id_next: 1 << 63,
         }
     }
@@ -374,7 +386,7 @@ impl Ledger {
 
     /// The write of this number.
     pub(crate) fn write_of(&self, id: u64) -> Option<&Access> {
-        self.by_write.get(&id).map(|number| &self.accesses[*number as usize])
+        self.by_write.get(id).map(|number| &self.accesses[number as usize])
     }
 
     /// Stamp and event of the death of the client behind a process.
@@ -451,18 +463,13 @@ impl Ledger {
     }
 
     fn complete_uninvoked(&mut self, process: u32, open: Open, event: &Event<'_>) {
-        let call =
-            Call { start: open.start, end: event.returned_at(), invoke: None, done: Some(event.index) };
+        let call = Call::new(open.start, event.returned_at(), None, Some(event.index));
         self.completed(process, &open, call, Some(event));
     }
 
     fn complete(&mut self, process: u32, open: Open, event: Option<&Event<'_>>) {
-        let call = Call {
-            start: open.start,
-            end: event.map_or(FOREVER, |event| event.returned_at()),
-            invoke: Some(open.index),
-            done: event.map(|event| event.index),
-        };
+        let end = event.map_or(FOREVER, |event| event.returned_at());
+        let call = Call::new(open.start, end, Some(open.index), event.map(|event| event.index));
         self.completed(process, &open, call, event);
     }
 
@@ -572,7 +579,7 @@ impl Ledger {
     /// The attempt that an event belongs to: by its number, else the last of its process on its lock.
     fn attempt_of(&self, process: u32, id: Option<u64>, lock: Option<u32>) -> Option<u32> {
         match id {
-            Some(id) => self.by_id.get(&id).copied(),
+            Some(id) => self.by_id.get(id),
             None => self.latest.get(&(process, lock?)).copied(),
         }
     }
@@ -697,8 +704,8 @@ impl Ledger {
     }
 
     fn settle(&mut self, entry: &LogEntry<'_>, incarnation: u32, event: u64) {
-        let Some(number) = self.by_write.get(&entry.write_id) else { return };
-        let access = &mut self.accesses[*number as usize];
+        let Some(number) = self.by_write.get(entry.write_id) else { return };
+        let access = &mut self.accesses[number as usize];
         if access.answer != Answer::Unknown {
             return;
         }
@@ -730,7 +737,7 @@ impl Ledger {
         let by = event.value.granted_by.or(event.end).unwrap_or(event.time);
         let attempt = &mut self.attempts[number as usize];
         attempt.admit_ttl(event.value.ttl_ms);
-        let call = Call { start: after, end: by, invoke: None, done: Some(event.index) };
+        let call = Call::new(after, by, None, Some(event.index));
         attempt.renewals.push(Renewal { call, outcome: Outcome::Ok, after, by, reentry: false });
     }
 

@@ -78,6 +78,46 @@ impl Names {
     }
 }
 
+/// Small numbers for large ones: recorders number attempts densely, other tools may do as they like.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct Numbers {
+    dense: Vec<u32>,
+    sparse: FastMap<u64, u32>,
+}
+
+impl Numbers {
+    const NONE: u32 = u32::MAX;
+
+    /// Remembers `number` for `id`; the last one counts.
+    pub(crate) fn insert(&mut self, id: u64, number: u32) {
+        // At most four times as long as what is in it.
+        let bound = 4 * u64::from(number) + 1024;
+        match usize::try_from(id) {
+            Ok(place) if id < bound => {
+                if self.dense.len() <= place {
+                    self.dense.resize(place + 1, Self::NONE);
+                }
+                self.dense[place] = number;
+                self.sparse.remove(&id);
+            }
+            _ => {
+                self.sparse.insert(id, number);
+            }
+        }
+    }
+
+    /// The number of `id`.
+    pub(crate) fn get(&self, id: u64) -> Option<u32> {
+        if !self.sparse.is_empty()
+            && let Some(number) = self.sparse.get(&id)
+        {
+            return Some(*number);
+        }
+        let place = usize::try_from(id).ok()?;
+        self.dense.get(place).copied().filter(|number| *number != Self::NONE)
+    }
+}
+
 /// A number that stands for an owner's identity. Two that share one are taken for one owner, which hides a
 /// finding and invents none.
 pub(crate) fn identity(owner: &str) -> u64 {
@@ -89,6 +129,16 @@ pub(crate) fn identity(owner: &str) -> u64 {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn numbers_are_found_dense_or_not() {
+        let mut numbers = Numbers::default();
+        for (id, number) in [(0, 0), (7, 1), (u64::MAX, 2), (1 << 40, 3), (7, 4)] {
+            numbers.insert(id, number);
+        }
+        let found = [0, 7, u64::MAX, 1 << 40, 8].map(|id| numbers.get(id));
+        assert_eq!(found, [Some(0), Some(4), Some(2), Some(3), None]);
+    }
 
     #[test]
     fn a_name_keeps_its_number() {

@@ -10,6 +10,8 @@
 //! An *operation* may be recorded too wide, a *hold* only too narrow: it begins when the acquire has returned,
 //! and its lease counts from before the request was sent.
 
+use std::num::NonZeroU64;
+
 use crate::{
     contract::{Contract, ReleaseCheck, Renews, Term},
     history::Released,
@@ -51,7 +53,7 @@ pub(crate) struct Tenure {
     /// Beyond this instant `granted` rests on the assumption that the session stays.
     pub(crate) proven_until: u64,
     /// An acquire of unknown outcome that held at an instant of this stretch, as its own release proved.
-    pub(crate) held_within: Option<Segment>,
+    pub(crate) held_within: Option<Box<Segment>>,
 }
 
 impl Tenure {
@@ -115,7 +117,7 @@ impl Bounds {
             return None;
         }
         let abandoned = u64::from(abandoned && contract.renews == Renews::Recorded);
-        let most = attempt.ttl_ms_max?;
+        let most = attempt.ttl_ms_max?.get();
         let earlier = || attempt.renewals.iter().filter(move |renewal| renewal.call.start < before);
         let from = earlier()
             .filter(|renewal| renewal.outcome == Outcome::Ok)
@@ -167,8 +169,10 @@ pub(crate) fn of_attempt(
         }
         tenure.believed = Some(belief(ledger, bounds, attempt, stop));
     } else if let Some(proof) = proof {
-        tenure.held_within =
-            Some(Segment { start: attempt.acquire.start.max(proof.call.start), end: proof.call.end });
+        tenure.held_within = Some(Box::new(Segment {
+            start: attempt.acquire.start.max(proof.call.start),
+            end: proof.call.end,
+        }));
     }
     let freed = attempt.releases().filter(|release| release.released == Some(Released::Yes));
     let freed = freed.map(|release| release.call.end).min();
@@ -212,7 +216,7 @@ fn grant(
 ) {
     let lease = bounds.contract.term == Term::Lease;
     // A lease of unknown length guarantees nothing but the instant of its grant.
-    let least = attempt.ttl_ms_min.unwrap_or(0);
+    let least = attempt.ttl_ms_min.map_or(0, NonZeroU64::get);
     let end_from = |from| if lease { bounds.least_end(from, least) } else { FOREVER };
     let mut start = attempt.acquire.end;
     let mut end = end_from(attempt.granted_after);

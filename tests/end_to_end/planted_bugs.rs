@@ -67,12 +67,13 @@ planted! {
         finds ["stuck-lock"],
         unlike "--lock redis --workload mutex --nemesis kill-holder?at=release --time 8s";
     a_renewal_that_takes_the_lock_again:
-        "--lock redis?renew=retake --workload mutex --nemesis pause-holder?at=hold --time 10s" finds ["lost-continuity"],
-        unlike "--lock redis?renew=on --workload mutex --nemesis pause-holder?at=hold --time 8s";
+        "--lock redis?renew=retake --workload mutex --clients 3 --ttl 300ms --think 100ms..200ms --nemesis pause-holder?at=release&share=0.4 --time 10s"
+        finds ["lost-continuity"],
+        unlike "--lock redis?renew=on --workload mutex --clients 3 --ttl 300ms --think 100ms..200ms --nemesis pause-holder?at=release&share=0.4 --time 8s";
     a_renewal_that_takes_the_lock_again_unrivalled:
-        "--lock redis?renew=retake --workload mutex --clients 1 --nemesis pause-holder?at=hold --time 6s"
+        "--lock redis?renew=retake --workload mutex --clients 1 --nemesis pause-holder?at=release --time 6s"
         finds ["resurrection"],
-        unlike "--lock redis?renew=on --workload mutex --clients 1 --nemesis pause-holder?at=hold --time 8s";
+        unlike "--lock redis?renew=on --workload mutex --clients 1 --nemesis pause-holder?at=release --time 8s";
     a_library_that_asks_its_own_memory:
         "--lock redis?held=local --workload counter?check=held --nemesis pause-holder?at=held --time 8s"
         finds ["false-held"],
@@ -82,7 +83,7 @@ planted! {
         finds ["lost-update"],
         unlike "--lock redis --workload counter?check=held --nemesis pause-holder?at=write.between --fence token --time 8s";
     a_token_drawn_after_the_lock:
-        "--lock redis?token=after --workload mutex --nemesis pause-holder?at=acquire.between --time 8s"
+        "--lock redis?token=after --workload mutex --hold 60ms..100ms --nemesis pause-holder?at=acquire.between&share=0.2 --time 8s"
         finds ["token-regression", "invalid-grant"],
         unlike "--lock redis --workload mutex --nemesis pause-holder?at=release --time 8s";
     a_token_drawn_before_the_lock:
@@ -94,9 +95,9 @@ planted! {
         finds ["double-grant", "token-duplicate"],
         unlike "--lock redis?aof=always --workload counter --nemesis kill-server --time 8s";
     a_renewal_refused_by_a_server_without_memory:
-        "--lock redis?aof=no&renew=on --workload mutex --hold 400ms..600ms --nemesis kill-server?at=hold --time 10s"
+        "--lock redis?aof=no&renew=on --workload mutex --clients 1 --nemesis kill-server?at=hold --time 8s"
         finds ["premature-expiry", "token-duplicate"],
-        unlike "--lock redis?aof=always&renew=on --workload mutex --hold 400ms..600ms --nemesis kill-server?at=hold --time 10s";
+        unlike "--lock redis?aof=always&renew=on --workload mutex --clients 1 --nemesis kill-server?at=hold --time 10s";
     a_client_that_ignores_the_notice:
         "--lock redis?renew=on --workload daily-report --nemesis pause-holder?at=hold --on-lost ignore --time 8s"
         finds ["act-after-loss"],

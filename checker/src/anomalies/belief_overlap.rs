@@ -1,5 +1,7 @@
 //! `belief-overlap`: an expired holder went on while another held the lock.
 
+use std::num::NonZeroU64;
+
 use super::{Analysis, AnomalyKind};
 use crate::{
     case::{Case, Finding, Told, ms},
@@ -93,7 +95,7 @@ fn excuse(case: &Case<'_>, holder: u32, overlap: u64) -> Excuse {
         return Excuse::Disturbed(trouble.call.events().collect());
     }
     let client = ledger.process[attempt.process as usize].client;
-    let stall_max = attempt.ttl_ms_min.unwrap_or(0).saturating_mul(MS) / 10;
+    let stall_max = attempt.ttl_ms_min.map_or(0, NonZeroU64::get).saturating_mul(MS) / 10;
     let stall = ledger.stalls.iter().find(|stall| {
         let long = stall.until.saturating_sub(stall.from) > stall_max;
         stall.client == client && long && meets(stall.from, stall.until)

@@ -44,7 +44,7 @@ fn tell(case: &Case<'_>, finding: &Finding) -> Told {
     let [first, second] = finding.tenures;
     let lock = case.lock_of(second);
     let session_stays = lock.clashes.iter().any(|clash| clash.second == second && clash.session_stays);
-    let within = case.tenure(second).held_within;
+    let within = case.tenure(second).held_within.as_deref().copied();
     let mut told = match within {
         None => told_of_grants(case, finding),
         Some(within) => told_of_squeezed(case, first, second, within),

@@ -27,8 +27,12 @@ pub(super) const KIND: AnomalyKind = AnomalyKind {
 
 fn find(case: &Case<'_>) -> Vec<Finding> {
     let mut findings = Vec::new();
+    let commits = case.commits();
+    if commits.is_empty() {
+        return findings;
+    }
     let trusted = trusted_tokens(case);
-    for writes in case.commits() {
+    for writes in commits {
         let mut newest = Newest::default();
         for number in writes {
             let access = &case.ledger.accesses[number as usize];

@@ -2,6 +2,7 @@
 //! line, what is wrong with it and what to do.
 
 mod pairing;
+mod scan;
 mod witness;
 
 use std::io::{BufRead, Read};
@@ -242,6 +243,9 @@ fn parse(bytes: &[u8]) -> Result<Event<'_>, Unparsed> {
     // Checked once a line: the parser would otherwise check each string by itself.
     let text = std::str::from_utf8(bytes)
         .map_err(|error| Unparsed { what: error.to_string(), eof: error.error_len().is_none() })?;
+    if let Some(event) = scan::event(text) {
+        return Ok(event);
+    }
     serde_json::from_str(text).map_err(|error| Unparsed { what: error.to_string(), eof: error.is_eof() })
 }
 

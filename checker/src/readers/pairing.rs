@@ -1,9 +1,10 @@
 //! Does every completion have its invoke, and does every actor do one thing at a time?
 
-use std::collections::HashMap;
-
 use super::ReadError;
-use crate::history::{Event, Function, Kind};
+use crate::{
+    history::{Event, Function, Kind},
+    names::Names,
+};
 
 /// An operation that was invoked and not completed.
 #[derive(Debug)]
@@ -16,7 +17,8 @@ struct Open {
 /// The open operation of every actor.
 #[derive(Debug, Default)]
 pub(super) struct Pairing {
-    open: HashMap<Box<str>, Option<Open>>,
+    processes: Names,
+    open: Vec<Option<Open>>,
 }
 
 impl Pairing {
@@ -25,10 +27,11 @@ impl Pairing {
             return Ok(());
         }
         let process = event.process.as_ref();
-        if !self.open.contains_key(process) {
-            self.open.insert(process.into(), None);
+        let number = self.processes.number(process) as usize;
+        if number == self.open.len() {
+            self.open.push(None);
         }
-        let Some(slot) = self.open.get_mut(process) else { return Ok(()) };
+        let slot = &mut self.open[number];
         match (event.kind, slot.as_ref()) {
             (Kind::Invoke, None) => {
                 *slot = Some(Open { f: event.f.clone(), start: event.start, line });

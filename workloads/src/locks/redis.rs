@@ -138,7 +138,8 @@ impl Lock for Redis {
         let endpoint = opening.endpoints.first().ok_or_else(|| failed("no endpoint given".to_owned()))?;
         let client = redis::Client::open(endpoint.as_str()).map_err(|error| failed(error.to_string()))?;
         let server = Server { client, connection: tokio::sync::Mutex::new(None) };
-        server.connection().await.map_err(|error| failed(error.to_string()))?;
+        // The connection is opened at the first request: a server that is down at this moment is a fault like any
+        // other.
         Ok(Arc::new(Client {
             inner: Arc::new(Inner {
                 server,

@@ -443,22 +443,21 @@ impl Life {
 }
 
 impl Handle {
-    /// Starts the `place`th client (from 0) on its work until an instant of the run.
-    pub(crate) async fn start(conduct: Arc<Conduct>, place: u32, until_ns: u64) -> Result<Self, ClientError> {
+    /// Sets a client to its work, which begins when the run's time does and ends at an instant of the run.
+    pub(crate) fn start(conduct: Arc<Conduct>, place: u32, until_ns: u64, first: Arc<Client>) -> Self {
         let state = Arc::new(Life {
             current: Mutex::new(None),
             finishing: AtomicBool::new(false),
             generations: AtomicU32::new(1),
             failure: Mutex::new(None),
         });
-        let first = Client::spawn(Arc::clone(&conduct), place, 1, stop_at(&conduct)).await?;
         let (say_ended, ended) = watch::channel(false);
         let life = live(Arc::clone(&state), conduct, place, until_ns, first);
         let task = tokio::spawn(async move {
             life.await;
             let _ = say_ended.send(true);
         });
-        Ok(Self { state, task: task.abort_handle(), ended })
+        Self { state, task: task.abort_handle(), ended }
     }
 
     /// Why the client cannot go on.
@@ -496,10 +495,6 @@ impl Handle {
     }
 }
 
-fn stop_at(conduct: &Conduct) -> Vec<String> {
-    conduct.schedule.points()
-}
-
 /// A client's life: process after process, until the run ends.
 async fn live(state: Arc<Life>, conduct: Arc<Conduct>, place: u32, until_ns: u64, first: Arc<Client>) {
     let mut client = first;
@@ -527,7 +522,7 @@ async fn live(state: Arc<Life>, conduct: Arc<Conduct>, place: u32, until_ns: u64
             return;
         }
         let generation = state.generations.fetch_add(1, Ordering::Relaxed) + 1;
-        match Client::spawn(Arc::clone(&conduct), place, generation, stop_at(&conduct)).await {
+        match Client::spawn(Arc::clone(&conduct), place, generation, conduct.schedule.points()).await {
             Ok(next) => client = next,
             Err(failure) => {
                 *state.failure.lock().unwrap_or_else(PoisonError::into_inner) = Some(failure);

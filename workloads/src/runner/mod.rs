@@ -192,18 +192,25 @@ const TICK: Duration = Duration::from_millis(200);
 impl Conductor {
     async fn conduct(&mut self, progress: &mut dyn FnMut(&Status)) -> Ending {
         let shared = Arc::clone(&self.shared);
+        // All are there before the first begins: a fault must not meet half of them.
+        let first = match self.open_clients().await {
+            Ok(first) => first,
+            Err(error) => return Ending { failure: Some(error.into()), ..Ending::default() },
+        };
         let until_ns = shared.clock.now_ns() + shared.plan.time_ms * 1_000_000;
-        for place in 0..shared.plan.clients {
-            match client::Handle::start(Arc::clone(&shared), place, until_ns).await {
-                Ok(handle) => self.clients.push(handle),
-                Err(error) => return Ending { failure: Some(error.into()), ..Ending::default() },
-            }
-        }
+        let handle = |(place, client)| client::Handle::start(Arc::clone(&shared), place, until_ns, client);
+        self.clients = (0..).zip(first).map(handle).collect();
         let schedule = Arc::clone(&shared.schedule);
         self.strikes.spawn(async move { schedule.run_random().await });
         let ending = self.until_end(until_ns, progress).await;
         self.wind_up(&ending, progress).await;
         ending
+    }
+
+    async fn open_clients(&self) -> Result<Vec<Arc<Client>>, ClientError> {
+        let points = self.shared.schedule.points();
+        let open = |place| Client::spawn(Arc::clone(&self.shared), place, 1, points.clone());
+        futures_util::future::try_join_all((0..self.shared.plan.clients).map(open)).await
     }
 
     /// The workload's time, or what cuts it short.
