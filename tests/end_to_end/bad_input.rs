@@ -128,8 +128,7 @@ fn a_server_that_crashes_at_its_start_shows_its_last_words() {
 
 #[test]
 fn a_server_that_crashes_in_the_middle_shows_its_last_words_and_the_run_is_judged() {
-    let script =
-        "#!/bin/sh\n[ \"$1\" = --version ] && exec /usr/bin/redis-server --version\n\
+    let script = "#!/bin/sh\n[ \"$1\" = --version ] && exec /usr/bin/redis-server --version\n\
                   /usr/bin/redis-server \"$@\" & server=$!\nsleep 1; kill $server; wait $server\nexit 3\n";
     let ended = on_redis_with(script, "10s");
     assert_eq!(ended.code, 69, "{ended:?}");

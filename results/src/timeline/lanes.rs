@@ -46,16 +46,23 @@ fn draw_fault(scene: &mut Scene, layout: &Layout, place: &Place, fault: &Fault) 
     let (left, right) = (layout.x(fault.begin), layout.x(fault.end));
     let right = right.max(left + 1.5).min(layout.plot.right);
     scene.fill(Rect::new(left, place.rect.top, right, place.rect.bottom), Color::Fault, FAULT_ALPHA);
-    let text = format!("{} {:.2} s", fault.f, (fault.end - fault.begin) as f64 / 1e9);
-    let room = layout.plot.right - left - 6.0;
-    if font::width(&text, LABEL_SIZE) <= room {
-        scene.label(
-            (left + 4.0, place.rect.top + FAULT_ROW / 2.0 + 1.0),
-            Align::Left,
-            &text,
-            LABEL_SIZE,
-            Color::Ink,
-        );
+    let text = fault_name(fault);
+    let y = place.rect.top + FAULT_ROW / 2.0 + 1.0;
+    let fits_right = font::width(&text, LABEL_SIZE) <= layout.plot.right - left - 6.0;
+    if fits_right {
+        scene.label((left + 4.0, y), Align::Left, &text, LABEL_SIZE, Color::Ink);
+    } else if left - 4.0 - font::width(&text, LABEL_SIZE) >= layout.plot.left {
+        scene.label((left - 4.0, y), Align::Right, &text, LABEL_SIZE, Color::Ink);
+    }
+}
+
+/// A fault's name, and how long it lasted unless that was a moment.
+fn fault_name(fault: &Fault) -> String {
+    let ms = (fault.end - fault.begin) as f64 / 1e6;
+    match ms {
+        ..10.0 => fault.f.clone(),
+        10.0..1000.0 => format!("{} {ms:.0} ms", fault.f),
+        _ => format!("{} {:.2} s", fault.f, ms / 1e3),
     }
 }
 
@@ -324,7 +331,8 @@ fn draw_link(scene: &mut Scene, view: &View<'_>, layout: &Layout) {
     let &[one, other] = bars.as_slice() else { return };
     let (left, right) = (one.left.max(other.left), one.right.min(other.right));
     let (from, to) = if left < right {
-        let x = f64::midpoint(left, right);
+        // Towards the end: names stand at the begin of the bars.
+        let x = left + 0.85 * (right - left);
         let (upper, lower) = if one.top < other.top { (one, other) } else { (other, one) };
         ((x, upper.middle()), (x, lower.middle()))
     } else {
