@@ -111,8 +111,8 @@ pub fn validate(expectation: &Expectation) -> Result<(), ExpectationError> {
 
 /// Judges a verdict by an expectation.
 ///
-/// A forbidden finding outweighs a missing one, and that an unknown. Where a violation was required and
-/// found, doubts about the rest of the run do not matter: the proof is there.
+/// A forbidden finding outweighs a missing one, and that an unknown. Where all that was required was found,
+/// doubts about the rest of the run do not matter: what it was to prove is proven.
 #[must_use]
 pub fn judge(verdict: &Verdict, expectation: &Expectation) -> Judgement {
     let mut judgement = Judgement { outcome: Outcome::Expected, reasons: Vec::new() };
@@ -133,8 +133,9 @@ pub fn judge(verdict: &Verdict, expectation: &Expectation) -> Judgement {
     for id in &missing {
         add(Outcome::Missing, format!("{id} is required and was not found"));
     }
-    let proven = verdict.valid == Valid::False && !expectation.require.is_empty() && missing.is_empty();
-    if verdict.valid == Valid::Unknown || (!verdict.unknown_because.is_empty() && !proven) {
+    let proven = !expectation.require.is_empty() && missing.is_empty();
+    let doubtful = verdict.valid == Valid::Unknown || !verdict.unknown_because.is_empty();
+    if doubtful && !proven {
         match verdict.unknown_because.as_slice() {
             [] => add(Outcome::Unknown, "the verdict is unknown".to_owned()),
             reasons => reasons.iter().for_each(|reason| add(Outcome::Unknown, reason.clone())),
@@ -258,7 +259,13 @@ mod tests {
     }
 
     #[test]
-    fn a_required_violation_found_outweighs_doubts() {
+    fn what_was_required_and_found_outweighs_doubts() {
+        let doubtful = || verdict(vec![overlap()], &["vacuous"]);
+        assert_eq!(
+            judge(&doubtful(), &expectation(&[], &[], &["belief-overlap"])).outcome,
+            Outcome::Expected
+        );
+        assert_eq!(judge(&doubtful(), &expectation(&[], &[], &[])).outcome, Outcome::Unknown);
         let doubtful = || verdict(vec![stale()], &["vacuous"]);
         assert_eq!(judge(&doubtful(), &expectation(&[], &[], &["stale-write"])).outcome, Outcome::Expected);
         assert_eq!(judge(&doubtful(), &expectation(&[], &["stale-write"], &[])).outcome, Outcome::Unknown);

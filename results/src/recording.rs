@@ -58,15 +58,29 @@ pub(crate) struct Hold {
     pub(crate) called: u64,
     /// The acquire returned: held for certain from here.
     pub(crate) begin: u64,
-    /// Held for certain until here: the release was called, or the term was over.
-    pub(crate) certain_end: u64,
+    /// Held for certain from when until when: to the end of the term as last renewed, again from a renewal that
+    /// came later than that.
+    pub(crate) segments: Vec<(u64, u64)>,
     /// The client believed to hold until here.
     pub(crate) believed_end: u64,
-    /// The term's end, if there is one and it came before the release.
-    pub(crate) expired: Option<u64>,
     pub(crate) token: Option<u64>,
     /// It is unknown whether the acquire took effect.
     pub(crate) doubtful: bool,
+}
+
+impl Hold {
+    /// The ends of the term, where the client went on believing.
+    pub(crate) fn expiries(&self) -> impl Iterator<Item = u64> {
+        self.segments.iter().map(|(_, end)| *end).filter(|end| *end < self.believed_end)
+    }
+
+    /// The lease was renewed to `term_end` by a request answered at `answered`.
+    fn prolong(&mut self, term_end: u64, answered: u64) {
+        match self.segments.last_mut() {
+            Some((_, end)) if answered <= *end => *end = term_end,
+            _ => self.segments.push((answered, term_end.max(answered))),
+        }
+    }
 }
 
 /// A fault in force.
@@ -165,6 +179,7 @@ impl Reading {
             (Function::Other(name), _) if event.fault.is_some() || event.process == "nemesis" => {
                 self.push_fault(name, event);
             }
+            (Function::Renewed, _) => self.push_renewed(event),
             (_, Kind::Invoke) => self.push_invoke(event),
             (_, kind) => self.push_completion(event, kind),
         }
@@ -193,28 +208,28 @@ impl Reading {
     }
 
     fn push_invoke(&mut self, event: &Event<'_>) {
-        let owned = |text: &Option<std::borrow::Cow<'_, str>>| text.as_ref().map(ToString::to_string);
         self.open.insert(event.process.to_string(), self.recording.operations.len());
-        self.recording.operations.push(Operation {
-            index: event.index,
-            completion: None,
-            process: event.process.to_string(),
-            f: event.f.clone(),
-            lock: owned(&event.lock),
-            key: owned(&event.key),
-            attempt: event.attempt,
-            start: event.start.unwrap_or(event.time),
-            end: u64::MAX,
-            outcome: Outcome::Unknown,
-            token: event.value.token,
-            released: None,
-            position: None,
-        });
+        self.recording.operations.push(opened(event));
+    }
+
+    /// The library renewed in the background: one event, an operation all the same.
+    fn push_renewed(&mut self, event: &Event<'_>) {
+        let answered = event.end.unwrap_or(event.time);
+        let operation =
+            Operation { completion: Some(event.index), end: answered, outcome: Outcome::Ok, ..opened(event) };
+        let asked = event.value.granted_after.unwrap_or(operation.start);
+        self.prolong(event.attempt, asked, answered, event.value.ttl_ms);
+        self.recording.operations.push(operation);
     }
 
     fn push_completion(&mut self, event: &Event<'_>, kind: Kind) {
         let Some(place) = self.open.remove(event.process.as_ref()) else { return };
         let operation = &mut self.recording.operations[place];
+        if operation.f != event.f {
+            // No completion, but news of the same process, such as a stall.
+            self.open.insert(event.process.to_string(), place);
+            return;
+        }
         let busy = event.value.error.as_ref().is_some_and(|error| error.cause == Cause::Busy);
         operation.completion = Some(event.index);
         operation.outcome = match kind {
@@ -230,8 +245,8 @@ impl Reading {
         if operation.f == Function::Acquire && matches!(kind, Kind::Ok | Kind::Info) {
             self.push_hold(place, event);
         } else if operation.f == Function::Renew && kind == Kind::Ok {
-            let (attempt, asked) = (operation.attempt, operation.start);
-            self.prolong(attempt, asked, event.value.ttl_ms);
+            let (attempt, asked, answered) = (operation.attempt, operation.start, operation.end);
+            self.prolong(attempt, event.value.granted_after.unwrap_or(asked), answered, event.value.ttl_ms);
         }
     }
 
@@ -247,21 +262,20 @@ impl Reading {
             lock: operation.lock.clone().unwrap_or_default(),
             called: operation.start,
             begin: operation.end,
-            certain_end: term,
+            segments: vec![(operation.end, term.max(operation.end))],
             believed_end: u64::MAX,
-            expired: None,
             token: operation.token,
             doubtful,
         };
         self.recording.holds.push(hold);
     }
 
-    fn prolong(&mut self, attempt: Option<u64>, asked: u64, ttl_ms: Option<u64>) {
+    fn prolong(&mut self, attempt: Option<u64>, asked: u64, answered: u64, ttl_ms: Option<u64>) {
         let Some(ttl_ms) = ttl_ms else { return };
-        let end = self.term_end(asked, ttl_ms);
+        let term_end = self.term_end(asked, ttl_ms);
         let mut holds = self.recording.holds.iter_mut().rev();
         if let Some(hold) = holds.find(|hold| Some(hold.attempt) == attempt) {
-            hold.certain_end = end;
+            hold.prolong(term_end, answered);
         }
     }
 
@@ -293,10 +307,31 @@ impl Reading {
             let ends =
                 [releases.get(&hold.attempt), disbelief.get(&hold.attempt), death.map(|(_, when)| when)];
             hold.believed_end = ends.into_iter().flatten().fold(end, |a, &b| a.min(b)).max(hold.begin);
-            hold.expired = (hold.certain_end < hold.believed_end).then_some(hold.certain_end);
-            hold.certain_end = hold.certain_end.min(hold.believed_end).max(hold.begin);
+            let believed_end = hold.believed_end;
+            hold.segments.retain(|(begin, _)| *begin <= believed_end);
+            hold.segments.iter_mut().for_each(|(begin, end)| *end = (*end).min(believed_end).max(*begin));
         }
         self.recording
+    }
+}
+
+/// An operation as its invocation shows it.
+fn opened(event: &Event<'_>) -> Operation {
+    let owned = |text: &Option<std::borrow::Cow<'_, str>>| text.as_ref().map(ToString::to_string);
+    Operation {
+        index: event.index,
+        completion: None,
+        process: event.process.to_string(),
+        f: event.f.clone(),
+        lock: owned(&event.lock),
+        key: owned(&event.key),
+        attempt: event.attempt,
+        start: event.start.unwrap_or(event.time),
+        end: u64::MAX,
+        outcome: Outcome::Unknown,
+        token: event.value.token,
+        released: None,
+        position: None,
     }
 }
 
@@ -320,12 +355,28 @@ mod tests {
         let recording = Recording::parse(samples::stale_write().as_bytes()).unwrap();
         let [first, second] = recording.holds.as_slice() else { panic!("{:?}", recording.holds) };
         assert_eq!((first.token, second.token), (Some(1), Some(2)));
-        assert!(first.expired.is_some_and(|expired| expired < second.begin));
+        assert!(first.expiries().next().is_some_and(|expired| expired < second.begin));
         assert!(first.believed_end > second.believed_end, "the stopped holder goes on believing");
-        assert_eq!(second.expired, None);
+        assert_eq!(second.expiries().next(), None);
         assert_eq!(recording.faults.len(), 1);
         let writes = recording.operations.iter().filter(|operation| operation.f == Function::Write);
         assert_eq!(writes.map(|write| write.outcome).collect::<Vec<_>>(), [Outcome::Ok, Outcome::Ok]);
+    }
+
+    #[test]
+    fn a_renewal_prolongs_or_begins_again() {
+        let renewed = |ms: f64| {
+            let mut script = samples::Script::new();
+            script.acquire(10.0, 11.0, "c1", 1, 1);
+            script.event(ms, "c1", "info", "renewed", 1, ms - 1.0, r#""value":{"ttl_ms":1000}"#);
+            script.release(2_500.0, "c1", 1, true);
+            Recording::parse(script.text().as_bytes()).unwrap().holds.remove(0)
+        };
+        assert_eq!(renewed(800.0).segments.len(), 1, "in time");
+        let late = renewed(1_400.0);
+        assert_eq!(late.segments.len(), 2, "taken again");
+        assert_eq!(late.segments[1].0, 1_400_000_000);
+        assert_eq!(late.expiries().count(), 2);
     }
 
     #[test]

@@ -2,6 +2,9 @@
 
 use super::{font, palette::Color};
 
+/// Two labels of one line keep this far apart, pixels.
+const LABEL_GAP: f64 = 5.0;
+
 /// A rectangle, pixels, y downwards.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(crate) struct Rect {
@@ -128,8 +131,9 @@ impl Scene {
         let text = &printable(text);
         let rect = label_rect(at, align, text, size);
         let canvas = Rect::new(0.0, 0.0, self.width, self.height);
+        let apart = Rect { left: rect.left - LABEL_GAP, right: rect.right + LABEL_GAP, ..rect };
         let free = canvas.contains(&rect)
-            && !self.labels.iter().any(|label| label.rect.meets(&rect))
+            && !self.labels.iter().any(|label| label.rect.meets(&apart))
             && !self.taken.iter().any(|taken| taken.meets(&rect));
         if free {
             self.labels.push(Label { text: text.to_owned(), size, color, rect });

@@ -79,7 +79,7 @@ pub(crate) fn mark_of(operation: &Operation) -> Option<Mark> {
         Function::Release => Mark::Release,
         Function::Read => Mark::Read,
         Function::Write | Function::Effect => Mark::Write,
-        Function::Renew | Function::Held => Mark::Renew,
+        Function::Renew | Function::Renewed | Function::Held => Mark::Renew,
         _ => return None,
     })
 }

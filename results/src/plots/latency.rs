@@ -28,7 +28,7 @@ const PANELS: &[(&[Function], &str)] = &[
     (&[Function::Acquire], "acquire"),
     (&[Function::Write, Function::Effect], "write"),
     (&[Function::Read], "read"),
-    (&[Function::Renew, Function::Held], "renew and ask"),
+    (&[Function::Renew, Function::Renewed, Function::Held], "renew and ask"),
     (&[Function::Release], "release"),
 ];
 

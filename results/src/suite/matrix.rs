@@ -56,10 +56,23 @@ pub(super) fn worst<'r>(cells: &[&'r CellResult]) -> Option<&'r CellResult> {
     cells.iter().max_by_key(rank).copied()
 }
 
-/// The matrix for a terminal: columns have letters, explained above it.
+/// The widest matrix that a terminal can be expected to show, letters.
+const WIDTH_MAX: usize = 110;
+
+/// The matrix for a terminal: columns have letters, explained above it. A suite whose cells have little in common
+/// would be mostly gaps: it is a list.
 #[must_use]
 pub fn text(suite: &SuiteResult) -> String {
     let matrix = Matrix::new(suite);
+    let rows_width = matrix.rows.iter().map(|(row, _)| row.chars().count()).max().unwrap_or(0);
+    if rows_width + matrix.columns.len() * 10 > WIDTH_MAX { list(suite) } else { table(&matrix) }
+}
+
+fn list(suite: &SuiteResult) -> String {
+    suite.cells.iter().map(|cell| format!("{:8} {}\n", cell.word(), cell.cell.name)).collect()
+}
+
+fn table(matrix: &Matrix<'_>) -> String {
     let letters: Vec<String> = (0..matrix.columns.len()).map(letter).collect();
     let mut text = String::new();
     for (letter, column) in letters.iter().zip(&matrix.columns) {

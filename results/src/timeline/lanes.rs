@@ -46,16 +46,23 @@ fn draw_fault(scene: &mut Scene, layout: &Layout, place: &Place, fault: &Fault) 
     let (left, right) = (layout.x(fault.begin), layout.x(fault.end));
     let right = right.max(left + 1.5).min(layout.plot.right);
     scene.fill(Rect::new(left, place.rect.top, right, place.rect.bottom), Color::Fault, FAULT_ALPHA);
-    let text = format!("{} {:.2} s", fault.f, (fault.end - fault.begin) as f64 / 1e9);
-    let room = layout.plot.right - left - 6.0;
-    if font::width(&text, LABEL_SIZE) <= room {
-        scene.label(
-            (left + 4.0, place.rect.top + FAULT_ROW / 2.0 + 1.0),
-            Align::Left,
-            &text,
-            LABEL_SIZE,
-            Color::Ink,
-        );
+    let text = fault_name(fault);
+    let y = place.rect.top + FAULT_ROW / 2.0 + 1.0;
+    let fits_right = font::width(&text, LABEL_SIZE) <= layout.plot.right - left - 6.0;
+    if fits_right {
+        scene.label((left + 4.0, y), Align::Left, &text, LABEL_SIZE, Color::Ink);
+    } else if left - 4.0 - font::width(&text, LABEL_SIZE) >= layout.plot.left {
+        scene.label((left - 4.0, y), Align::Right, &text, LABEL_SIZE, Color::Ink);
+    }
+}
+
+/// A fault's name, and how long it lasted unless that was a moment.
+fn fault_name(fault: &Fault) -> String {
+    let ms = (fault.end - fault.begin) as f64 / 1e6;
+    match ms {
+        ..10.0 => fault.f.clone(),
+        10.0..1000.0 => format!("{} {ms:.0} ms", fault.f),
+        _ => format!("{} {:.2} s", fault.f, ms / 1e3),
     }
 }
 
@@ -122,16 +129,20 @@ fn free_beside(layout: &Layout, hold: &Hold, bar: Rect, bars: &[(&Hold, Rect)]) 
 }
 
 fn draw_hold(scene: &mut Scene, view: &View<'_>, layout: &Layout, hold: &Hold, bar: Rect) {
-    let certain = certain_part(layout, hold, bar);
-    scene.fill(certain, Color::Hold, 1.0);
-    if bar.right - certain.right > 1.0 {
-        draw_striped(scene, Rect { left: certain.right, ..bar }, Color::Hold);
+    let mut unsure_from = bar.left;
+    for (begin, end) in &hold.segments {
+        let (left, right) = (layout.x(*begin).max(bar.left), layout.x(*end));
+        let certain = Rect { left, right: right.max(left + 1.0).min(bar.right), ..bar };
+        draw_unsure(scene, Rect { left: unsure_from, right: certain.left, ..bar });
+        scene.fill(certain, Color::Hold, 1.0);
+        unsure_from = certain.right;
     }
+    draw_unsure(scene, Rect { left: unsure_from, ..bar });
     let called = layout.x(hold.called);
     if bar.left - called > 3.0 {
         draw_striped(scene, Rect { left: called, right: bar.left, ..bar }, Color::Hold);
     }
-    if let Some(expired) = hold.expired.filter(|at| (view.window.0..view.window.1).contains(at)) {
+    for expired in hold.expiries().filter(|at| (view.window.0..view.window.1).contains(at)) {
         draw_term_end(scene, layout.x(expired), bar.top - 2.0, bar.bottom + 2.0);
     }
     if view.meets(hold.attempt) {
@@ -139,8 +150,23 @@ fn draw_hold(scene: &mut Scene, view: &View<'_>, layout: &Layout, hold: &Hold, b
     }
 }
 
+fn draw_unsure(scene: &mut Scene, rect: Rect) {
+    if rect.width() > 1.0 {
+        draw_striped(scene, rect, Color::Hold);
+    }
+}
+
+/// The first certain part of a bar that can be seen.
 fn certain_part(layout: &Layout, hold: &Hold, bar: Rect) -> Rect {
-    Rect { right: layout.x(hold.certain_end).max(bar.left + 1.0).min(bar.right), ..bar }
+    let part = |(begin, end): &(u64, u64)| {
+        let left = layout.x(*begin).max(bar.left);
+        Rect { left, right: layout.x(*end).max(left + 1.0).min(bar.right), ..bar }
+    };
+    hold.segments
+        .iter()
+        .map(part)
+        .find(|part| part.width() > 1.0)
+        .unwrap_or(Rect { right: bar.left + 1.0, ..bar })
 }
 
 fn hold_name(hold: &Hold, word: &str) -> String {
@@ -260,7 +286,7 @@ fn told(operation: &Operation) -> Option<String> {
             "was not held".to_owned()
         }
         (Function::Release, Outcome::Ok) => "released".to_owned(),
-        (Function::Renew, Outcome::Ok) => "renewed".to_owned(),
+        (Function::Renew | Function::Renewed, Outcome::Ok) => "renewed".to_owned(),
         (Function::Read, Outcome::Ok) => "read".to_owned(),
         (_, Outcome::Unknown) => "unknown".to_owned(),
         _ => return None,
@@ -305,7 +331,8 @@ fn draw_link(scene: &mut Scene, view: &View<'_>, layout: &Layout) {
     let &[one, other] = bars.as_slice() else { return };
     let (left, right) = (one.left.max(other.left), one.right.min(other.right));
     let (from, to) = if left < right {
-        let x = f64::midpoint(left, right);
+        // Towards the end: names stand at the begin of the bars.
+        let x = left + 0.85 * (right - left);
         let (upper, lower) = if one.top < other.top { (one, other) } else { (other, one) };
         ((x, upper.middle()), (x, lower.middle()))
     } else {

@@ -16,6 +16,9 @@ const FAULTS_MAX: usize = 60;
 const CLIENTS_MAX: usize = 10;
 const LOCKS_MAX: usize = 3;
 
+/// The weight of what is drawn only as far as there is room.
+const BUSY: u8 = 3;
+
 /// The least window, nanoseconds.
 const WINDOW_MIN_NS: u64 = 20_000_000;
 
@@ -132,7 +135,12 @@ impl<'r> View<'r> {
         let shown = |operation: &&Operation| self.clients.contains(&operation.process);
         let mut chosen: Vec<_> = operations.iter().copied().filter(shown).collect();
         chosen.sort_by_key(|operation| self.weight(operation));
+        let ordinary = chosen.partition_point(|operation| self.weight(operation).0 < BUSY);
+        let busy = chosen.split_off(ordinary);
         chosen.truncate(OPERATIONS_MAX);
+        // Thinned out evenly: a gap would look as if nobody had asked.
+        let stride = busy.len().div_ceil((OPERATIONS_MAX - chosen.len()).max(1)).max(1);
+        chosen.extend(busy.into_iter().step_by(stride).take(OPERATIONS_MAX - chosen.len()));
         let (operations_all, holds_all) = (operations.len(), holds.len());
         self.operations = chosen;
         self.operations.sort_by_key(|operation| operation.start);
@@ -184,7 +192,7 @@ impl<'r> View<'r> {
         let proof = self.finding.as_ref().is_some_and(|finding| finding.is_proven_by(operation));
         let rank = match (&operation.f, operation.outcome) {
             _ if proof => 0,
-            (_, Outcome::Busy) => 3,
+            (_, Outcome::Busy) => BUSY,
             (Function::Held | Function::Renew | Function::Read, _) => 2,
             _ => 1,
         };
@@ -217,7 +225,12 @@ impl<'r> View<'r> {
 fn first_in_order(names: &[String], most: usize) -> Vec<String> {
     let mut names: Vec<String> = names.iter().take(most).cloned().collect();
     names.sort_by_key(|name| {
-        let digits: String = name.chars().filter(char::is_ascii_digit).take(9).collect();
+        let digits: String = name
+            .chars()
+            .skip_while(|c| !c.is_ascii_digit())
+            .take_while(char::is_ascii_digit)
+            .take(9)
+            .collect();
         (digits.parse::<u64>().unwrap_or(0), name.clone())
     });
     names
@@ -231,7 +244,7 @@ fn window_round(recording: &Recording, anomaly: &Anomaly, finding: &Finding) -> 
         stamps.extend([operation.start, operation.end]);
     }
     for hold in recording.holds.iter().filter(|hold| finding.attempts.contains(&hold.attempt)) {
-        stamps.extend([hold.called, hold.expired.unwrap_or(hold.believed_end), hold.believed_end]);
+        stamps.extend([hold.called, hold.believed_end]);
     }
     stamps.extend(anomaly.intervals.iter().map(|meeting| meeting.begin_ns));
     let from = stamps.iter().copied().min().unwrap_or(0).min(end);
@@ -243,8 +256,7 @@ fn window_round(recording: &Recording, anomaly: &Anomaly, finding: &Finding) -> 
 /// Without a finding: round the first fault, else from the beginning.
 fn quiet_window(recording: &Recording) -> (u64, u64) {
     let first = recording.faults.first().map(|fault| fault.begin).unwrap_or(0);
-    let lease =
-        recording.holds.iter().filter_map(|hold| hold.expired.map(|at| at - hold.called)).max().unwrap_or(0);
+    let lease = longest_lease(recording);
     let length = WINDOW_QUIET_NS.max(lease.saturating_mul(3)).min(recording.end.max(WINDOW_MIN_NS));
     let from = first.saturating_sub(length / 5).min(recording.end.saturating_sub(length));
     // A dense run gets a shorter window rather than one with gaps.
@@ -253,4 +265,14 @@ fn quiet_window(recording: &Recording) -> (u64, u64) {
     starts.sort_unstable();
     let full = starts.get(OPERATIONS_MAX).map_or(u64::MAX, |start| start - 1);
     (from, (from + length).min(full).max(from + WINDOW_MIN_NS))
+}
+
+/// Of the leases that ran out, the longest.
+fn longest_lease(recording: &Recording) -> u64 {
+    recording
+        .holds
+        .iter()
+        .filter_map(|hold| hold.expiries().next().map(|at| at - hold.called))
+        .max()
+        .unwrap_or(0)
 }
