@@ -1,6 +1,7 @@
 //! The command: parse, dispatch, map errors to exit codes. One file a subcommand.
 
 mod exit;
+mod one_test;
 mod output;
 mod testing;
 mod told;
@@ -9,6 +10,7 @@ mod check;
 mod demo;
 mod doctor;
 mod list;
+mod replay;
 mod report;
 mod resource;
 mod run;
@@ -67,6 +69,7 @@ commands! {
     Suite(suite),
     Check(check),
     Report(report),
+    Replay(replay),
     List(list),
     Doctor(doctor),
     Worker(worker),
