@@ -15,6 +15,7 @@ mod live;
 mod metrics;
 pub mod models;
 mod names;
+mod owned;
 pub mod plan;
 pub mod readers;
 mod reentry;

@@ -1,0 +1,97 @@
+//! `list`: what there is to choose from, read from the registries.
+
+use std::io::Write;
+
+use anstyle::Style;
+use clap::{Args, ValueEnum};
+use fencepost_checker::{anomalies::ANOMALIES, registry::Item};
+use fencepost_nemesis::NEMESES;
+use fencepost_workloads::{FENCES, LOCKS, RESOURCES, WORKLOADS};
+
+use crate::{exit::Exit, output};
+
+/// List what there is to choose from
+///
+/// Names, what they are, and their options with defaults. An option is given as NAME?option=value.
+#[derive(Debug, Args)]
+#[command(after_help = "\
+Examples:
+  fencepost list nemeses
+  fencepost list anomalies --json | jq -r '.[].name'")]
+pub(crate) struct List {
+    /// Which kind
+    #[arg(value_enum)]
+    kind: Kind,
+    /// Print as JSON: objects with name, summary, documentation, options
+    #[arg(long)]
+    json: bool,
+}
+
+/// A registry.
+#[derive(Clone, Copy, Debug, ValueEnum)]
+enum Kind {
+    /// Locks and their mistakes
+    Locks,
+    /// Protected resources
+    Resources,
+    /// How a resource tells rightful accesses from stale ones
+    Fences,
+    /// What clients do under the lock
+    Workloads,
+    /// Faults
+    Nemeses,
+    /// What can be found
+    Anomalies,
+}
+
+impl Kind {
+    fn items(self) -> Vec<Item> {
+        match self {
+            Self::Locks => LOCKS.iter().map(|lock| lock.item()).collect(),
+            Self::Resources => RESOURCES.iter().map(|resource| resource.item()).collect(),
+            Self::Fences => FENCES.iter().map(|fence| fence.item).collect(),
+            Self::Workloads => WORKLOADS.iter().map(|workload| workload.item()).collect(),
+            Self::Nemeses => NEMESES.iter().map(|nemesis| nemesis.item()).collect(),
+            Self::Anomalies => ANOMALIES.iter().map(|kind| kind.item).collect(),
+        }
+    }
+}
+
+impl List {
+    /// Runs the command.
+    pub(crate) fn execute(self) -> anyhow::Result<Exit> {
+        let items = self.kind.items();
+        let mut out = output::stdout();
+        if self.json {
+            serde_json::to_writer_pretty(&mut out, &items)?;
+            writeln!(out)?;
+        } else {
+            print(&mut out, &items)?;
+        }
+        out.flush()?;
+        Ok(Exit::Expected)
+    }
+}
+
+fn print(out: &mut impl Write, items: &[Item]) -> std::io::Result<()> {
+    const NAME: Style = Style::new().bold();
+    const DIM: Style = Style::new().dimmed();
+    let width = items.iter().map(|item| item.name.len()).max().unwrap_or(0);
+    for item in items {
+        writeln!(out, "{NAME}{:width$}{NAME:#}  {}", item.name, item.summary)?;
+        for option in item.options {
+            let values = if option.values.is_empty() {
+                String::new()
+            } else {
+                format!(" ({})", option.values.join("|"))
+            };
+            let default = if option.default.is_empty() { "" } else { option.default };
+            writeln!(
+                out,
+                "{:width$}    {DIM}?{}={default}{DIM:#}  {}{values}",
+                "", option.name, option.summary
+            )?;
+        }
+    }
+    Ok(())
+}

@@ -1,0 +1,115 @@
+//! Who held the lock, and who wrote? The run as a picture, round its first finding.
+//!
+//! ```text
+//!   daily-sales   ████ c1 · 1 ██████|▨▨▨▨▨▨▨▨▨▨        holds: certain, then past the lease
+//!                             ██ c2 · 2 ██
+//!   c1            ▲ ░░░░░░░░░░░░░░░░░░░░░░░ ■ ▼        operations, faults, and what it believes
+//!   c2                        ▲  ■ ▼
+//!   report                       ■          ◉          writes that the resource took, with their tokens
+//! ```
+
+mod lanes;
+mod layout;
+mod view;
+
+use fencepost_checker::verdict::Verdict;
+
+use crate::{
+    draw::{
+        legend::{self, Sign},
+        palette::Color,
+        scene::Scene,
+        signs::Mark,
+    },
+    recording::Recording,
+};
+
+/// The most elements that a timeline may have.
+#[cfg(test)]
+const MARKS_MAX: usize = 2_000;
+
+/// The signs that a timeline uses.
+const SIGNS: &[(Sign, &str)] = &[
+    (Sign::Hold, "lock held for certain"),
+    (Sign::PastTerm, "past its lease, or unsure"),
+    (Sign::TermEnd, "lease ends"),
+    (Sign::Belief, "client believes it holds"),
+    (Sign::Fault, "fault in force"),
+    (Sign::Finding, "part of the finding"),
+    (Sign::Mark(Mark::Acquire, Color::Done), "acquire"),
+    (Sign::Mark(Mark::Release, Color::Done), "release"),
+    (Sign::Mark(Mark::Write, Color::Done), "write"),
+    (Sign::Mark(Mark::Read, Color::Done), "read"),
+    (Sign::Mark(Mark::Renew, Color::Done), "renew, ask"),
+    (Sign::Mark(Mark::Write, Color::Rejected), "turned away"),
+    (Sign::Mark(Mark::Write, Color::Unknown), "outcome unknown"),
+    (Sign::Mark(Mark::Acquire, Color::Muted), "lock busy"),
+    (Sign::End, "told that it is lost, or died"),
+];
+
+/// Lays out the timeline of a run.
+pub(crate) fn scene(recording: &Recording, verdict: Option<&Verdict>) -> Scene {
+    let view = view::View::new(recording, verdict);
+    let layout = layout::Layout::new(&view, verdict);
+    let mut scene = Scene::new(layout.width, layout.height);
+    layout.draw_frame(&mut scene);
+    lanes::draw(&mut scene, &view, &layout);
+    legend::draw(&mut scene, SIGNS, layout.legend, layout.legend_width());
+    scene
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::{
+        draw::{paint, scene::tests::assert_tidy},
+        samples,
+    };
+
+    /// Keeps the picture for a look at it, if `FENCEPOST_PICTURES` names a directory.
+    fn keep(name: &str, scene: &Scene) {
+        if let Some(dir) = std::env::var_os("FENCEPOST_PICTURES") {
+            let dir = std::path::PathBuf::from(dir);
+            std::fs::write(dir.join(format!("{name}.svg")), paint::svg(scene, name).unwrap()).unwrap();
+            std::fs::write(dir.join(format!("{name}.png")), paint::png(scene).unwrap()).unwrap();
+        }
+    }
+
+    fn texts(scene: &Scene) -> Vec<&str> {
+        scene.labels.iter().map(|label| label.text.as_str()).collect()
+    }
+
+    #[test]
+    fn the_classic_story_is_told() {
+        let recording = Recording::parse(samples::stale_write().as_bytes()).unwrap();
+        let scene = scene(&recording, Some(&samples::stale_write_verdict()));
+        keep("stale-write", &scene);
+        assert_tidy(&scene);
+        let texts = texts(&scene);
+        for expected in ["daily-sales", "c1", "c2", "report", "c1 · token 1", "c2 · token 2"] {
+            assert!(texts.contains(&expected), "no '{expected}' in {texts:?}");
+        }
+        assert!(texts.iter().any(|text| text.starts_with("stale-write at 1551.5 ms")), "{texts:?}");
+    }
+
+    #[test]
+    fn small_and_large_runs_keep_within_bounds() {
+        for tenures in [0, 1, 40, 5_000] {
+            let text = samples::busy_run(tenures, 6);
+            let recording = Recording::parse(text.as_bytes()).unwrap();
+            let scene = scene(&recording, None);
+            keep(&format!("busy-{tenures}"), &scene);
+            assert_tidy(&scene);
+            assert!(scene.marks() <= MARKS_MAX, "{} marks for {tenures} tenures", scene.marks());
+        }
+    }
+
+    #[test]
+    fn long_names_and_many_clients_keep_tidy() {
+        let text = samples::busy_run(200, 40).replace("daily-sales", &"a very long lock name ".repeat(8));
+        let recording = Recording::parse(text.as_bytes()).unwrap();
+        let scene = scene(&recording, Some(&samples::stale_write_verdict()));
+        keep("crowded", &scene);
+        assert_tidy(&scene);
+    }
+}

@@ -1,0 +1,145 @@
+//! How are verdicts put in words? Counts, severities, and what to do next.
+
+use fencepost_checker::{
+    anomalies::ANOMALIES,
+    verdict::{Counts, Severity, Valid, Verdict},
+};
+
+/// A verdict's word.
+#[must_use]
+pub fn valid(valid: Valid) -> &'static str {
+    match valid {
+        Valid::True => "Valid",
+        Valid::False => "Invalid",
+        Valid::Unknown => "Unknown",
+    }
+}
+
+/// A verdict's sentence without its first word and without the first finding's own sentence, which stands
+/// beside it wherever this is shown.
+#[must_use]
+pub fn headline(verdict: &Verdict) -> String {
+    let told = match (verdict.summary.as_str(), verdict.valid) {
+        ("", Valid::True) => "nothing broke a promise",
+        ("", Valid::False) => "a promise was broken",
+        ("", Valid::Unknown) => "nobody can say",
+        (summary, valid) => {
+            let prefix = format!("{}: ", self::valid(valid));
+            return without_finding(summary.strip_prefix(&prefix).unwrap_or(summary), verdict);
+        }
+    };
+    told.to_owned()
+}
+
+fn without_finding(summary: &str, verdict: &Verdict) -> String {
+    let first = verdict.anomalies.first().map_or("", |anomaly| anomaly.text.as_str());
+    let shortened = if first.is_empty() { summary } else { summary.strip_suffix(first).unwrap_or(summary) };
+    shortened.trim_end().trim_end_matches('.').to_owned()
+}
+
+/// A severity's word.
+#[must_use]
+pub fn severity(severity: Severity) -> &'static str {
+    match severity {
+        Severity::Violation => "violation",
+        Severity::Hazard => "hazard",
+        Severity::Liveness => "liveness",
+    }
+}
+
+/// What was seen, in words; what did not occur is left out.
+#[must_use]
+pub fn counts(counts: &Counts) -> Vec<(&'static str, u64)> {
+    let all = [
+        ("events", counts.events),
+        ("acquires granted", counts.acquires_ok),
+        ("acquires busy", counts.acquires_busy),
+        ("acquires failed", counts.acquires_failed),
+        ("acquires of unknown outcome", counts.acquires_info),
+        ("holds", counts.holds),
+        ("attempts that met a rival", counts.rivals_met),
+        ("reads", counts.reads_ok),
+        ("writes accepted", counts.writes_accepted),
+        ("writes rejected", counts.writes_rejected),
+        ("writes of unknown outcome", counts.writes_info),
+        ("faults", counts.faults),
+        ("faults skipped", counts.faults_skipped),
+        ("opportunities", counts.opportunities),
+    ];
+    all.into_iter().filter(|(_, count)| *count > 0).collect()
+}
+
+/// How much a run without a finding says: with n holds and none bad, fewer than 3/n are, at 95 %.
+#[must_use]
+pub fn bound(holds: u64) -> Option<String> {
+    (holds > 0).then(|| {
+        format!("{holds} holds without one: fewer than {:.2} % are bad, at 95 %", 300.0 / holds as f64)
+    })
+}
+
+/// What to do next about a finding.
+#[must_use]
+pub fn advice(id: &str) -> Option<&'static str> {
+    Some(match id {
+        "stale-write" | "unfenced-window" | "belief-overlap" => {
+            "No lease is long enough for a client that may stop at any moment. Let the resource check a fencing token \
+             on every access, reads too, and run again with --fence token."
+        }
+        "lost-update" => {
+            "A fence on writes alone does not protect a read-modify-write. Let reads carry the token, too: --fence token."
+        }
+        "double-grant" => {
+            "The service itself granted twice. Look at what it forgot or let slip: data lost at a restart or failover, \
+             a clock, an acquire in two steps, a release that frees whoever holds."
+        }
+        "token-duplicate" | "token-regression" => {
+            "Fencing relies on tokens that only go up. Draw them in the very step that grants, and from where they \
+             survive a restart and a failover."
+        }
+        "fence-breach" => {
+            "Let the resource compare and raise its highest token in the statement of the access itself, and keep \
+             that maximum where the data is."
+        }
+        "act-after-loss" => "Stop work before the next access once the library reports the loss.",
+        "lost-continuity" | "resurrection" => {
+            "A renewal must fail once the lease is gone. Renew by compare-and-extend, never by taking anew."
+        }
+        "false-held" => {
+            "An answer from local memory is worth nothing after a pause. Fence the access; do not ask before it."
+        }
+        "foreign-release" | "unnoticed-loss" => {
+            "Release by compare-and-delete on the owner's value, in one step, and report what it found."
+        }
+        "stuck-lock" | "phantom-holder" => {
+            "Give every hold a term from the very step that takes it, so that a dead client's lock comes free by itself."
+        }
+        _ => ANOMALIES.iter().find(|kind| kind.id() == id)?.item.documentation,
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn every_anomaly_comes_with_advice() {
+        for kind in ANOMALIES {
+            assert!(advice(kind.id()).is_some_and(|text| text.len() > 40), "{}", kind.id());
+        }
+        assert_eq!(advice("no-such"), None);
+    }
+
+    #[test]
+    fn a_headline_repeats_neither_word_nor_finding() {
+        let mut verdict = crate::samples::stale_write_verdict();
+        verdict.summary = format!("Invalid: 1 stale-write. {}", verdict.anomalies[0].text);
+        assert_eq!(headline(&verdict), "1 stale-write");
+        assert_eq!(headline(&Verdict::empty()), "nothing broke a promise");
+    }
+
+    #[test]
+    fn a_clean_run_says_how_much_it_proves() {
+        assert_eq!(bound(0), None);
+        assert_eq!(bound(300).unwrap(), "300 holds without one: fewer than 1.00 % are bad, at 95 %");
+    }
+}

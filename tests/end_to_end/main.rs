@@ -1,0 +1,10 @@
+//! The built binary, as a user drives it: real servers, real processes, real faults.
+
+mod architecture;
+mod bad_input;
+mod clean_runs;
+mod demo;
+mod leftovers;
+mod planted_bugs;
+mod registries;
+mod support;

@@ -1,0 +1,140 @@
+//! Suites, from outside: small ones on locks that need no server.
+
+use std::{fs, path::Path, process::Output};
+
+use assert_cmd::Command;
+use tempfile::TempDir;
+
+struct Bench {
+    dir: TempDir,
+}
+
+impl Bench {
+    fn new(suite: &str) -> Self {
+        let bench = Self { dir: tempfile::tempdir().expect("a directory") };
+        bench.write(suite);
+        bench
+    }
+
+    fn write(&self, suite: &str) {
+        fs::write(self.dir.path().join("suite.toml"), suite).expect("written");
+    }
+
+    fn run(&self, more: &[&str], code: i32) -> (String, String) {
+        let mut command = Command::cargo_bin("fencepost").expect("the command is built");
+        command.current_dir(self.dir.path()).env("NO_COLOR", "1");
+        command.args(["suite", "suite.toml", "--store", "store"]).args(more);
+        let output: Output = command.assert().code(code).get_output().clone();
+        let text = |bytes: Vec<u8>| String::from_utf8(bytes).expect("text");
+        (text(output.stdout), text(output.stderr))
+    }
+
+    fn latest(&self, file: &str) -> String {
+        let path = self.dir.path().join("store/latest").join(file);
+        fs::read_to_string(&path).unwrap_or_else(|error| panic!("{}: {error}", path.display()))
+    }
+
+    fn suite(&self) -> serde_json::Value {
+        serde_json::from_str(&self.latest("suite.json")).expect("JSON")
+    }
+}
+
+const TEETH: &str = "name = 'teeth'\n[defaults]\ntime = '700ms'\n\
+    [[cells]]\nlocks = ['none']\nworkloads = ['mutex']\nrequire = ['double-grant']\n";
+
+#[test]
+fn what_is_required_is_found_and_all_files_are_written() {
+    let bench = Bench::new(TEETH);
+    let (out, _) = bench.run(&[], 0);
+    assert!(out.contains("1 cells: 1 passed"), "{out}");
+    for file in ["junit.xml", "summary.md", "matrix.html"] {
+        assert!(bench.latest(file).contains("teeth"), "{file}");
+    }
+    let run = bench.suite()["cells"][0]["attempts"][0]["run"].as_str().expect("a run").to_owned();
+    assert!(bench.dir.path().join("store/latest").join(run).join("report.html").is_file());
+}
+
+#[test]
+fn the_worst_cell_decides_and_the_others_are_run() {
+    let bench = Bench::new(
+        "name = 'mixed'\nunknown = 'warn'\n[defaults]\ntime = '700ms'\n\
+         [[cells]]\nlocks = ['none', 'sqlite']\nworkloads = ['mutex']\n\
+         [[cells]]\nlocks = ['none']\nworkloads = ['counter']\nquarantine = 'known to be broken'\n\
+         [[cells]]\nlocks = ['none']\nworkloads = ['counter']\nfences = ['token']\nimpossible = 'skip'\n",
+    );
+    let (out, err) = bench.run(&[], 1);
+    assert!(out.contains("failed: none/mutex/none/none: double-grant on "), "{out}");
+    assert!(err.contains("none/counter/none/token: skipped"), "{err}");
+    let suite = bench.suite();
+    let states: Vec<_> =
+        suite["cells"].as_array().expect("cells").iter().map(|cell| &cell["state"]["is"]).collect();
+    assert_eq!(states, ["judged", "judged", "judged", "skipped"]);
+    let junit = bench.latest("junit.xml");
+    assert!(
+        junit.contains("in quarantine: known to be broken") && junit.contains("failures=\"1\""),
+        "{junit}"
+    );
+}
+
+#[test]
+fn a_suite_goes_on_where_it_was() {
+    let bench = Bench::new(TEETH);
+    bench.run(&[], 0);
+    bench.write(&format!("{TEETH}[[cells]]\nlocks = ['none']\nworkloads = ['counter']\nallow = ['*']\n"));
+    let (out, err) = bench.run(&["--resume", "store/latest"], 0);
+    assert!(err.contains("[1/2] none/mutex/none/none: passed (earlier)"), "{err}");
+    assert!(out.contains("2 cells: 2 passed"), "{out}");
+    let suites = fs::read_dir(bench.dir.path().join("store")).expect("a store").count();
+    assert_eq!(suites, 2, "one directory, and latest");
+}
+
+#[test]
+fn a_dry_run_shows_the_cells_and_runs_nothing() {
+    let bench =
+        Bench::new("name = 'x'\ntotl = '1m'\n[[cells]]\nlocks = ['*', '!redis']\nworkloads = ['counter']\n");
+    let (out, err) = bench.run(&["--dry-run"], 0);
+    assert!(out.contains("sqlite/counter/none/none\n    fencepost run --lock sqlite"), "{out}");
+    assert!(err.contains("unknown key 'totl' in the suite is ignored (did you mean 'total'?)"), "{err}");
+    assert!(!Path::new(&bench.dir.path().join("store")).exists());
+    let (out, _) = bench.run(&["--dry-run", "--only", "none/*"], 0);
+    assert!(out.contains("1 cells"), "{out}");
+}
+
+#[test]
+fn what_is_wrong_with_a_suite_is_said() {
+    let bench = Bench::new("name = 'x'\n");
+    let (_, err) = bench.run(&[], 64);
+    assert!(err.contains("suite.toml: the suite has no cells"), "{err}");
+    bench.write("name = ");
+    assert!(bench.run(&[], 64).1.contains("TOML parse error"));
+    bench.write(TEETH);
+    assert!(bench.run(&["--only", "redlock"], 64).1.contains("--only redlock matches none of the 1 cells"));
+    assert!(bench.run(&["--resume", "nowhere"], 64).1.contains("cannot resume nowhere"));
+    bench.write(&TEETH.replace("'none'", "'noone'"));
+    let (out, _) = bench.run(&[], 64);
+    assert!(
+        out.contains("broken: noone/mutex/none/none: unknown lock 'noone' (did you mean 'none'?)"),
+        "{out}"
+    );
+}
+
+#[test]
+fn thresholds_compare_with_a_baseline_of_the_same_suite() {
+    let bench = Bench::new(
+        "name = 'speed'\nretries = 0\n[defaults]\ntime = '1s'\n\
+         [[cells]]\nlocks = ['none', 'sqlite']\nworkloads = ['mutex']\nallow = ['*']\n\
+         [[thresholds]]\ncells = 'sqlite/*'\nmetric = 'acquires_per_s'\nat-least-times = 100.0\nbaseline = 'none/*'\n",
+    );
+    let (out, _) = bench.run(&[], 3);
+    assert!(out.contains("missing: sqlite/mutex/none/none: acquires_per_s is "), "{out}");
+}
+
+#[test]
+fn the_shipped_suites_are_sound() {
+    for suite in ["known-bad", "smoke", "sweep"] {
+        let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("suites").join(suite).with_extension("toml");
+        let mut command = Command::cargo_bin("fencepost").expect("the command is built");
+        let output = command.arg("suite").arg(path).arg("--dry-run").assert().code(0).get_output().clone();
+        assert!(output.stderr.is_empty(), "{suite}: {}", String::from_utf8_lossy(&output.stderr));
+    }
+}
