@@ -75,5 +75,21 @@ fn searched(c: &mut Criterion) {
     }
 }
 
-criterion_group!(benches, read_and_judged, searched);
+fn registers(c: &mut Criterion) {
+    let mut group = c.benchmark_group("registers, 100 clients");
+    group.sample_size(10).throughput(Throughput::Elements(OPERATIONS));
+    let mut bytes = Vec::new();
+    generator::register(100, OPERATIONS, 7, &mut bytes).expect("memory takes it");
+    for model in ["register", "cas-register"] {
+        let choice: Choice = model.parse().expect("a choice");
+        let judged = || {
+            let new = |header| Checker::new(header).with_model(&choice, Budget::default()).expect("a model");
+            readers::check_with(black_box(bytes.as_slice()), None, new).expect("a history").verdict
+        };
+        assert_eq!(judged().analyses["linearizable"], Valid::True, "{model}");
+        group.bench_function(BenchmarkId::from_parameter(model), |b| b.iter(judged));
+    }
+}
+
+criterion_group!(benches, read_and_judged, searched, registers);
 criterion_main!(benches);
