@@ -91,7 +91,7 @@ impl<O> Interval<O> {
 /// What a search may cost.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Budget {
-    /// Configurations looked at.
+    /// Configurations looked at, counting those that the model refuses.
     pub configurations: u64,
     /// Memory for configurations, bytes, as the search itself counts it.
     pub bytes: u64,
@@ -99,7 +99,7 @@ pub struct Budget {
 
 impl Default for Budget {
     fn default() -> Self {
-        Self { configurations: 20_000_000, bytes: 1 << 30 }
+        Self { configurations: 200_000_000, bytes: 1 << 30 }
     }
 }
 
@@ -241,6 +241,7 @@ pub fn search<M: Spec>(
         returning: Vec::new(),
         unknown: Vec::new(),
         unknown_kept: 0,
+        ask_after: ASK_EVERY,
         spent: Spent::default(),
     };
     for moment in moments(operations) {
@@ -286,8 +287,13 @@ struct Run<'a, M: Spec> {
     /// Open operations of unknown outcome.
     unknown: Vec<u32>,
     unknown_kept: usize,
+    /// After so many more configurations the caller is asked whether to stop.
+    ask_after: u64,
     spent: Spent,
 }
+
+/// The caller is asked whether to stop after so many configurations.
+const ASK_EVERY: u64 = 1024;
 
 impl<M: Spec> Run<'_, M> {
     /// By now this operation has taken effect: keeps the configurations in which it has.
@@ -317,6 +323,9 @@ impl<M: Spec> Run<'_, M> {
                 after.add(&Configuration { state, ..configuration.clone() });
             }
             self.branch(&configuration, place, &mut visited, &mut waiting);
+            let tried = self.returning.len() + self.unknown.len();
+            self.ask_after = self.ask_after.saturating_sub(tried as u64 + 1);
+            self.spent.configurations += tried as u64;
         }
         self.present = after.into_configurations();
         if self.present.is_empty() {
@@ -364,9 +373,12 @@ impl<M: Spec> Run<'_, M> {
         }
     }
 
-    fn is_exhausted(&self, stop: &mut dyn FnMut() -> bool) -> bool {
-        let asked = self.spent.configurations.is_multiple_of(1024) && stop();
-        asked
+    fn is_exhausted(&mut self, stop: &mut dyn FnMut() -> bool) -> bool {
+        let due = self.ask_after == 0;
+        if due {
+            self.ask_after = ASK_EVERY;
+        }
+        (due && stop())
             || self.spent.configurations > self.budget.configurations
             || self.spent.bytes > self.budget.bytes
     }
