@@ -13,7 +13,7 @@ use std::{
 };
 
 use fencepost_checker::{
-    anomalies::ANOMALIES,
+    anomalies,
     history::{Cause, Event, Function, Header, Kind, Value},
     plan::Plan,
     verdict::{Severity, Verdict},
@@ -93,9 +93,8 @@ impl Status {
     /// Is one of the findings a violation, rather than a hazard?
     #[must_use]
     pub fn has_violation(&self) -> bool {
-        let is_violation = |id: &str| {
-            ANOMALIES.iter().any(|kind| kind.id() == id && kind.severity == Severity::Violation)
-        };
+        let is_violation =
+            |id: &str| anomalies::find(id).is_some_and(|kind| kind.severity == Severity::Violation);
         self.found.iter().any(|(id, _)| is_violation(id))
     }
 }
