@@ -54,7 +54,7 @@ pub(crate) struct Hold {
     pub(crate) attempt: u64,
     pub(crate) process: String,
     pub(crate) lock: String,
-    /// The acquire was called.
+    /// It may have been held from here: the acquire was called, or the request sent that was granted.
     pub(crate) called: u64,
     /// The acquire returned: held for certain from here.
     pub(crate) begin: u64,
@@ -260,7 +260,7 @@ impl Reading {
             attempt,
             process: operation.process.clone(),
             lock: operation.lock.clone().unwrap_or_default(),
-            called: operation.start,
+            called: from.min(operation.end),
             begin: operation.end,
             segments: vec![(operation.end, term.max(operation.end))],
             believed_end: u64::MAX,

@@ -237,6 +237,7 @@ fn draw_operation(scene: &mut Scene, view: &View<'_>, layout: &Layout, operation
     if x - left > 2.0 * RADIUS {
         scene.line(&[(left, y), (x, y)], color, 2);
         scene.line(&[(left, y - 3.0), (left, y + 3.0)], color, 2);
+        scene.take(Rect::new(left, y - 2.0, x, y + 2.0));
     }
     let x = inside(layout, x);
     draw_mark(scene, mark, (x, y), color);
