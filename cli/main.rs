@@ -2,6 +2,7 @@
 
 mod exit;
 mod output;
+mod parent;
 mod testing;
 mod told;
 
@@ -79,6 +80,9 @@ fn main() -> ExitCode {
         Ok(cli) => cli,
         Err(error) => return usage(&error).into(),
     };
+    if matches!(cli.command, Command::Run(_)) && !parent::is_alive() {
+        return Exit::Interrupted.into();
+    }
     match cli.command.execute() {
         Ok(exit) => exit.into(),
         Err(error) => {

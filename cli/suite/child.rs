@@ -19,7 +19,7 @@ use tokio::{
     signal::unix::{SignalKind, signal},
 };
 
-use crate::exit::Exit;
+use crate::{exit::Exit, parent};
 
 /// Beside its time a run needs some to start, to heal, to check and to draw.
 const GRACE: Duration = Duration::from_secs(60);
@@ -70,6 +70,7 @@ impl Runner {
             .arg("--store")
             .arg(store)
             .env("NO_COLOR", "1")
+            .envs([parent::variable()])
             .stdin(Stdio::null())
             .stdout(log.try_clone()?)
             .stderr(log)
