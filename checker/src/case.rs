@@ -373,6 +373,11 @@ impl Told {
         }
         self.witness.extend(attempt.lost.map(|(_, event)| event));
         self.witness.extend(case.ledger.death_of(attempt.process).map(|(_, event)| event));
+        // That the history is whole, or how far it goes, is part of the proof.
+        self.witness.extend(case.ledger.ended);
+        if case.ledger.is_torn() {
+            self.witness.insert(case.ledger.process[attempt.process as usize].heard_event);
+        }
         self
     }
 

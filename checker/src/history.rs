@@ -46,6 +46,10 @@ pub struct Header {
     /// that no worker stalled.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub heartbeat: bool,
+    /// The recorder writes an event `end` last: a history without it is torn, and a hold in it counts only until
+    /// its process was last heard of.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub ends: bool,
     /// How long after a release, a crash or a loss a lock may stay unavailable before it counts as stuck,
     /// milliseconds.
     #[serde(default = "default_grace_ms")]
@@ -74,6 +78,7 @@ impl Default for Header {
             rho: default_rho(),
             epsilon_ns: default_epsilon_ns(),
             heartbeat: false,
+            ends: false,
             grace_ms: default_grace_ms(),
         }
     }

@@ -244,6 +244,8 @@ pub(crate) struct Process {
     pub(crate) death: Option<(u64, u64)>,
     /// The last stamp of its own operations: up to here all is known of it.
     pub(crate) heard: u64,
+    /// The event of that stamp.
+    pub(crate) heard_event: u64,
     /// The owner that it takes itself for, as far as it ever said.
     pub(crate) owner: Option<u64>,
     open: Option<Open>,
@@ -301,9 +303,26 @@ pub(crate) struct Ledger {
     latest: FastMap<(u32, u32), u32>,
     by_write: Numbers,
     attempt_id_next: u64,
+    /// The event that ends a complete history.
+    pub(crate) ended: Option<u64>,
+}
+
+impl Process {
+    fn hear(&mut self, stamp: u64, event: u64) {
+        if stamp >= self.heard {
+            (self.heard, self.heard_event) = (stamp, event);
+        }
+    }
 }
 
 impl Ledger {
+    /// The history stops in the middle: its recorder says when it ends, and did not. Lines of one process come in
+    /// order, those of two do not: what a process did after it was last heard of may be missing although later
+    /// events of others are there.
+    pub(crate) fn is_torn(&self) -> bool {
+        self.header.ends && self.ended.is_none()
+    }
+
     pub(crate) fn new(header: Header) -> Self {
         Self {
             header,
@@ -332,6 +351,7 @@ impl Ledger {
             latest: FastMap::default(),
             by_write: Numbers::default(),
             attempt_id_next: 1 << 63,
+            ended: None,
         }
     }
 
@@ -363,6 +383,7 @@ impl Ledger {
             Function::Clock if event.fault.is_none() => self.clock(event),
             Function::Stall => self.stall(event),
             Function::Spawn => {}
+            Function::Other(ref name) if name == "end" => self.ended = Some(event.index),
             Function::Other(ref name) if name == "broken" => {
                 let reason = event.value.reason.as_deref().unwrap_or("no reason given");
                 self.broken.push(format!("{} broke: {reason}", event.process));
@@ -398,7 +419,14 @@ impl Ledger {
     fn process_number(&mut self, name: &str) -> u32 {
         let number = self.processes.number(name);
         if number as usize == self.process.len() {
-            self.process.push(Process { client: number, death: None, heard: 0, owner: None, open: None });
+            self.process.push(Process {
+                client: number,
+                death: None,
+                heard: 0,
+                heard_event: 0,
+                owner: None,
+                open: None,
+            });
             let client = client_of(name);
             if client.len() < name.len() {
                 let client = self.process_number_of_client(client);
@@ -411,7 +439,14 @@ impl Ledger {
     fn process_number_of_client(&mut self, name: &str) -> u32 {
         let number = self.processes.number(name);
         if number as usize == self.process.len() {
-            self.process.push(Process { client: number, death: None, heard: 0, owner: None, open: None });
+            self.process.push(Process {
+                client: number,
+                death: None,
+                heard: 0,
+                heard_event: 0,
+                owner: None,
+                open: None,
+            });
         }
         number
     }
@@ -422,7 +457,7 @@ impl Ledger {
         if event.kind == Kind::Invoke {
             let open = self.open_of(event);
             let known = &mut self.process[process as usize];
-            known.heard = known.heard.max(open.start);
+            known.hear(open.start, event.index);
             known.open = Some(open);
             return;
         }
@@ -434,7 +469,7 @@ impl Ledger {
         if own {
             let Some(open) = slot.take() else { return };
             let known = &mut self.process[process as usize];
-            known.heard = known.heard.max(event.returned_at());
+            known.hear(event.returned_at(), event.index);
             self.complete(process, open, Some(event));
         } else if event.may_lack_invoke() {
             let mut open = self.open_of(event);

@@ -133,12 +133,18 @@ impl Bounds {
     }
 }
 
-/// What ends a hold before its lease: the call of its release, a delivered notice, death.
+/// What ends a hold before its lease: the call of its release, a delivered notice, death; in a torn history the
+/// last that was heard of its process.
 fn stop_of(ledger: &Ledger, attempt: &Attempt) -> u64 {
     let release = attempt.release.map_or(FOREVER, |release| release.call.start);
     let lost = attempt.lost.map_or(FOREVER, |(at, _)| at);
     let death = ledger.death_of(attempt.process).map_or(FOREVER, |(at, _)| at);
-    release.min(lost).min(death)
+    let unheard = match attempt.release {
+        // Its release may be the line that is missing.
+        None if ledger.is_torn() => ledger.process[attempt.process as usize].heard,
+        _ => FOREVER,
+    };
+    release.min(lost).min(death).min(unheard)
 }
 
 /// The intervals of one attempt. `releases` are those of a reentrant hold, in the order of their calls, each with

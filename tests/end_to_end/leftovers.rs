@@ -176,3 +176,30 @@ fn after_a_panic() {
         still_checks(store.path());
     }
 }
+
+/// A killed run stops between any two lines: no such stump of a healthy run may look like a violation, although
+/// one client's release may be missing where another one's next grant is there.
+#[test]
+fn every_stump_of_a_healthy_history_is_healthy() {
+    const STUMPS: usize = 60;
+    let store = tempfile::tempdir().unwrap();
+    let words =
+        ["run", "--lock", "redis", "--workload", "mutex", "--hold", "0", "--think", "0", "--retry", "0"];
+    let whole: Ended = fencepost()
+        .args(words)
+        .args(["--clients", "4", "--time", "400ms", "--store"])
+        .arg(store.path())
+        .output()
+        .unwrap()
+        .into();
+    assert_eq!(whole.code, 0, "{whole:?}");
+    let history = fs::read_to_string(only_run(store.path()).join("history.jsonl")).unwrap();
+    let lines: Vec<_> = history.split_inclusive('\n').collect();
+    let stump = store.path().join("stump.jsonl");
+    for number in 1..=STUMPS {
+        let length = 20 + number * lines.len().min(6000) / (STUMPS + 1);
+        fs::write(&stump, lines[..length].concat()).unwrap();
+        let ended = run(&["check", stump.to_str().unwrap()]);
+        assert_eq!(ended.code, 0, "the first {length} lines: {ended:?}");
+    }
+}

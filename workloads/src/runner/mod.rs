@@ -112,6 +112,7 @@ pub fn header(plan: &Plan, setup: &Setup) -> Header {
         fence: setup.fence.item.name.to_owned(),
         resource: plan.resource.name.clone(),
         heartbeat: true,
+        ends: true,
         grace_ms: plan.grace_ms,
         ..Header::default()
     }
