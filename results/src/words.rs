@@ -73,7 +73,10 @@ pub fn counts(counts: &Counts) -> Vec<(&'static str, u64)> {
 #[must_use]
 pub fn bound(holds: u64) -> Option<String> {
     (holds > 0).then(|| {
-        format!("{holds} holds without one: fewer than {:.2} % are bad, at 95 %", 300.0 / holds as f64)
+        format!(
+            "{holds} holds without a violation: fewer than {:.2} % are bad, at 95 %",
+            300.0 / holds as f64
+        )
     })
 }
 
@@ -140,6 +143,6 @@ mod tests {
     #[test]
     fn a_clean_run_says_how_much_it_proves() {
         assert_eq!(bound(0), None);
-        assert_eq!(bound(300).unwrap(), "300 holds without one: fewer than 1.00 % are bad, at 95 %");
+        assert_eq!(bound(300).unwrap(), "300 holds without a violation: fewer than 1.00 % are bad, at 95 %");
     }
 }

@@ -27,8 +27,8 @@ pub(super) fn draw(scene: &mut Scene, view: &View<'_>, layout: &Layout) {
             Lane::Client(client) => view.faults_of(client),
             Lane::Key(_) => resource_faults(view),
         };
-        for fault in faults {
-            draw_fault(scene, layout, place, fault);
+        for fault in &faults {
+            draw_fault(scene, layout, place, fault, &faults);
         }
     }
     draw_finding(scene, view, layout);
@@ -42,7 +42,7 @@ pub(super) fn draw(scene: &mut Scene, view: &View<'_>, layout: &Layout) {
     draw_link(scene, view, layout);
 }
 
-fn draw_fault(scene: &mut Scene, layout: &Layout, place: &Place, fault: &Fault) {
+fn draw_fault(scene: &mut Scene, layout: &Layout, place: &Place, fault: &Fault, all: &[&Fault]) {
     let (left, right) = (layout.x(fault.begin), layout.x(fault.end));
     let right = right.max(left + 1.5).min(layout.plot.right);
     scene.fill(Rect::new(left, place.rect.top, right, place.rect.bottom), Color::Fault, FAULT_ALPHA);
@@ -51,7 +51,12 @@ fn draw_fault(scene: &mut Scene, layout: &Layout, place: &Place, fault: &Fault) 
     let fits_right = font::width(&text, LABEL_SIZE) <= layout.plot.right - left - 6.0;
     if fits_right {
         scene.label((left + 4.0, y), Align::Left, &text, LABEL_SIZE, Color::Ink);
-    } else if left - 4.0 - font::width(&text, LABEL_SIZE) >= layout.plot.left {
+        return;
+    }
+    let begin = left - 4.0 - font::width(&text, LABEL_SIZE);
+    // Within another fault's band it would be taken for that one's name.
+    let in_other = all.iter().any(|other| layout.x(other.end) > begin && layout.x(other.begin) < left);
+    if begin >= layout.plot.left && !in_other {
         scene.label((left - 4.0, y), Align::Right, &text, LABEL_SIZE, Color::Ink);
     }
 }
