@@ -21,7 +21,7 @@ use fencepost_nemesis::{
     schedule::Seen,
 };
 use tokio::{
-    io::{AsyncBufReadExt, AsyncWriteExt, BufReader},
+    io::{AsyncReadExt as _, AsyncWriteExt as _},
     process::{Child, ChildStdin, ChildStdout, Command as AsyncCommand},
     sync::watch,
     task::{AbortHandle, JoinSet},
@@ -239,17 +239,7 @@ impl Client {
 
     /// Reads what the process says until it is gone, then closes what it left open.
     async fn listen(self: Arc<Self>, mut child: Child, stdout: ChildStdout, gone: watch::Sender<bool>) {
-        const BUFFER: usize = 1 << 16;
-        let mut reader = BufReader::with_capacity(BUFFER, stdout);
-        let mut line = String::new();
-        loop {
-            line.clear();
-            match reader.read_line(&mut line).await {
-                Ok(1..) if line.ends_with('\n') => self.hear(&line),
-                // The end, or half a line: the process died while it wrote.
-                _ => break,
-            }
-        }
+        self.read_lines(stdout).await;
         let status = child.wait().await.map_or_else(|error| error.to_string(), |status| status.to_string());
         let now = self.conduct.clock.now_ns();
         let open: Vec<_> = self.actors().values_mut().filter_map(|state| state.open.take()).collect();
@@ -268,22 +258,48 @@ impl Client {
         let _ = gone.send(true);
     }
 
-    fn hear(self: &Arc<Self>, line: &str) {
-        if line.starts_with(r#"{"reply""#) {
-            match serde_json::from_str(line) {
+    /// Hears line after line until the pipe ends. Where no fault waits for a point, lines are taken in batches:
+    /// a reader that is woken for each of them takes the processor from those who are measured.
+    async fn read_lines(self: &Arc<Self>, mut stdout: ChildStdout) {
+        const BUFFER: usize = 1 << 16;
+        const BATCH_EVERY: Duration = Duration::from_millis(1);
+        let batches = self.conduct.schedule.points().is_empty() && self.conduct.plan.drive == Drive::Free;
+        let mut bytes = Vec::with_capacity(BUFFER);
+        loop {
+            match stdout.read_buf(&mut bytes).await {
+                Ok(1..) => {}
+                // Half a line may be left: the process died while it wrote.
+                _ => return,
+            }
+            let full = bytes.len() > BUFFER / 2;
+            let mut begin = 0;
+            while let Some(length) = bytes[begin..].iter().position(|byte| *byte == b'\n') {
+                self.hear(&bytes[begin..begin + length]);
+                begin += length + 1;
+            }
+            bytes.drain(..begin);
+            if batches && !full {
+                tokio::time::sleep(BATCH_EVERY).await;
+            }
+        }
+    }
+
+    fn hear(self: &Arc<Self>, line: &[u8]) {
+        if line.starts_with(br#"{"reply""#) {
+            match serde_json::from_slice(line) {
                 Ok(reply) => return self.hear_reply(reply),
                 Err(_) => return self.misspeak(line),
             }
         }
-        match serde_json::from_str::<Event<'_>>(line) {
+        match serde_json::from_slice::<Event<'_>>(line) {
             Ok(event) => self.hear_event(event),
             Err(_) => self.misspeak(line),
         }
     }
 
-    fn misspeak(&self, line: &str) {
+    fn misspeak(&self, line: &[u8]) {
         const SHOWN: usize = 200;
-        let shown: String = line.trim_end().chars().take(SHOWN).collect();
+        let shown: String = String::from_utf8_lossy(line).trim_end().chars().take(SHOWN).collect();
         self.misspoke.lock().unwrap_or_else(PoisonError::into_inner).get_or_insert(shown);
     }
 
