@@ -81,6 +81,7 @@ fn draw_finding(scene: &mut Scene, view: &View<'_>, layout: &Layout) {
     let others = view.other_findings.iter().map(|(at, id)| (*at, id.as_str()));
     for (place, (at, id)) in named.into_iter().chain(others).enumerate() {
         let text = if place == 0 { format!("{id} at {:.1} ms", at as f64 / 1e6) } else { id.to_owned() };
+        let text = font::fit(&text, LABEL_SIZE, layout.plot.width() / 2.0);
         let half = font::width(&text, LABEL_SIZE) / 2.0;
         let x = layout.x(at);
         let middle = x.clamp(layout.plot.left + half, layout.plot.right - half);
