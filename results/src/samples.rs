@@ -324,12 +324,7 @@ pub(crate) fn chaos(seed: u64) -> (String, Verdict) {
         script.operation(now, now + length, &format!("{who}/{number}"), f, attempt, kind, &more);
         if random(15) == 0 {
             let phase = ["begin", "end", "skipped"][random(3) as usize];
-            script.fault(
-                now,
-                phase,
-                random(6),
-                &["c1", "lock/redis", "resource"][random(3) as usize].to_owned(),
-            );
+            script.fault(now, phase, random(6), ["c1", "lock/redis", "resource"][random(3) as usize]);
         }
         if random(25) == 0 {
             script.event(
