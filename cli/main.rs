@@ -1,6 +1,7 @@
 //! The command: parse, dispatch, map errors to exit codes. One file a subcommand.
 
 mod exit;
+mod one_test;
 mod output;
 mod parent;
 mod testing;
@@ -10,6 +11,7 @@ mod check;
 mod demo;
 mod doctor;
 mod list;
+mod replay;
 mod report;
 mod resource;
 mod run;
@@ -68,6 +70,7 @@ commands! {
     Suite(suite),
     Check(check),
     Report(report),
+    Replay(replay),
     List(list),
     Doctor(doctor),
     Worker(worker),

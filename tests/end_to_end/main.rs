@@ -6,4 +6,5 @@ mod clean_runs;
 mod demo;
 mod leftovers;
 mod planted_bugs;
+mod registries;
 mod support;
