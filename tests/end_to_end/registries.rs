@@ -91,8 +91,7 @@ fn several_actors_keys_and_faults_at_once() {
 
 #[test]
 fn a_waiting_acquire_waits() {
-    let words =
-        ["--lock", "sqlite", "--workload", "mutex", "--wait", "5s", "--hold", "30ms", "--time", "2s"];
+    let words = ["--lock", "sqlite", "--workload", "mutex", "--wait", "5s", "--hold", "30ms", "--time", "2s"];
     let test = Test::run(&words);
     assert_eq!(test.code, 0, "{}", test.stderr);
     assert_eq!(
