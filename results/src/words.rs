@@ -89,7 +89,8 @@ pub fn advice(id: &str) -> Option<&'static str> {
              on every access, reads too, and run again with --fence token."
         }
         "lost-update" => {
-            "A fence on writes alone does not protect a read-modify-write. Let reads carry the token, too: --fence token."
+            "Let the resource check a fencing token on every access, reads too (--fence token): a fence on writes alone \
+             does not protect a read-modify-write."
         }
         "double-grant" => {
             "The service itself granted twice. Look at what it forgot or let slip: data lost at a restart or failover, \
