@@ -49,7 +49,7 @@ pub(crate) fn leaks(case: &Case<'_>) -> Vec<Leak> {
 }
 
 fn leaks_of(case: &Case<'_>, number: u32, lock: &LockCase) -> Vec<Leak> {
-    let wants = wants(case, number, lock);
+    let wants = wants(case, lock);
     if wants.is_empty() {
         return Vec::new();
     }
@@ -95,14 +95,10 @@ struct Want {
     refused: bool,
 }
 
-fn wants(case: &Case<'_>, number: u32, lock: &LockCase) -> Vec<Want> {
-    let refused = case.ledger.refused.iter().enumerate().filter(|(_, refused)| refused.lock == number);
-    let refused = refused.map(|(asker, refused)| Want {
-        at: refused.call.start,
-        asked_before: refused.call.end,
-        asker: asker as u32,
-        refused: true,
-    });
+fn wants(case: &Case<'_>, lock: &LockCase) -> Vec<Want> {
+    let refused = lock.refused.iter().map(|asker| (*asker, case.ledger.refused[*asker as usize].call));
+    let refused =
+        refused.map(|(asker, call)| Want { at: call.start, asked_before: call.end, asker, refused: true });
     // Who was granted in the end did not have it before he sent the request that was granted.
     let late = lock.tenures.iter().map(|place| (*place, case.attempt(*place)));
     let late = late.filter(|(_, attempt)| attempt.waited && attempt.outcome == Outcome::Ok);
@@ -147,6 +143,54 @@ fn over(ledger: &Ledger, attempt: &Attempt) -> u64 {
     let over = ends.into_iter().flatten().min().unwrap_or(FOREVER);
     let renewed = attempt.renewals.iter().map(|renewal| renewal.call.end).max().unwrap_or(0);
     over.max(renewed).max(attempt.acquire.end)
+}
+
+/// An acquire that was told that the lock is busy, and the tenure that can have held last before it.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Phantom {
+    pub(crate) last: u32,
+    /// The number of the refused acquire.
+    pub(crate) asker: u32,
+}
+
+/// Acquires that were told that the lock is busy though nobody can have held it at any instant of them.
+pub(crate) fn phantoms(case: &Case<'_>) -> Vec<Phantom> {
+    let mut phantoms = Vec::new();
+    // A reentrant owner, or the members of a crowd, may hold by what the history does not count.
+    if case.ledger.refused.is_empty() || !case.is_mutex() || case.contract().reentrant {
+        return phantoms;
+    }
+    for lock in case.locks.iter().filter(|lock| !lock.refused.is_empty()) {
+        // By the call of the acquire: who may hold the longest of all called so far.
+        let mut holds: Vec<(u64, u64, u32)> =
+            lock.tenures.iter().map(|place| may_hold(case, *place)).collect();
+        holds.sort_by_key(|(asked, _, _)| *asked);
+        let mut longest: Vec<(u64, u32)> = Vec::with_capacity(holds.len());
+        for (_, over, place) in &holds {
+            let before = longest.last().copied().filter(|(longest, _)| longest >= over);
+            longest.push(before.unwrap_or((*over, *place)));
+        }
+        for asker in lock.refused.iter().copied() {
+            let call = case.ledger.refused[asker as usize].call;
+            let count = holds.partition_point(|(asked, _, _)| *asked <= call.end);
+            let last = count.checked_sub(1).map(|last| longest[last]);
+            if let Some((_, last)) = last.filter(|(over, _)| *over < call.start) {
+                phantoms.push(Phantom { last, asker });
+            }
+        }
+    }
+    phantoms
+}
+
+/// From when on, until when and whose: an attempt may hold.
+fn may_hold(case: &Case<'_>, place: u32) -> (u64, u64, u32) {
+    let (attempt, tenure) = (case.attempt(place), case.tenure(place));
+    // A renewal of unknown outcome may take it anew at any time.
+    let adrift = attempt.renewals.iter().any(|renewal| renewal.outcome == Outcome::Info);
+    let over = tenure.certain_end.filter(|_| !adrift).unwrap_or(FOREVER);
+    let retaken = attempt.renewals.iter().map(|renewal| renewal.call.end).max().unwrap_or(0);
+    let over = if retaken > over { FOREVER } else { over };
+    (attempt.acquire.start, over, place)
 }
 
 /// Time in which a server or link is faulted, or answers errors: merged stretches with running sums.

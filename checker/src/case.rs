@@ -30,6 +30,8 @@ pub(crate) struct Clash {
 pub(crate) struct LockCase {
     /// Places of its tenures, by the end of their acquire.
     pub(crate) tenures: Vec<u32>,
+    /// Numbers of the acquires that it refused.
+    pub(crate) refused: Vec<u32>,
     /// What the service guaranteed.
     pub(crate) granted: Spans,
     /// What clients took for their holds.
@@ -162,7 +164,13 @@ impl<'a> Case<'a> {
             let clashes = crate::clash::find(self, &tenures, &granted);
             let tainted = clashes.iter().flat_map(|clash| [clash.first, clash.second]).collect();
             let believed = Spans::new(believed);
-            self.locks[lock] = LockCase { tenures, granted, believed, clashes, tainted };
+            let refused = Vec::new();
+            self.locks[lock] = LockCase { tenures, refused, granted, believed, clashes, tainted };
+        }
+        // While more is to come, nothing is said of them.
+        let refused = self.ledger.refused.iter().enumerate().filter(|_| !self.live);
+        for (number, refused) in refused {
+            self.locks[refused.lock as usize].refused.push(number as u32);
         }
     }
 
@@ -202,6 +210,11 @@ impl<'a> Case<'a> {
     pub(crate) fn members(&self, place: u32) -> Vec<u32> {
         let own = self.tenure(place).attempt;
         self.joined.get(&own).map_or_else(|| vec![own], |hold| hold.members.clone())
+    }
+
+    /// May the owner of this reentrant hold have got the lock by an acquire of which nobody knows the outcome?
+    pub(crate) fn doubtful(&self, place: u32) -> bool {
+        self.joined.get(&self.tenure(place).attempt).is_some_and(|hold| hold.doubtful)
     }
 
     pub(crate) fn lock_of(&self, place: u32) -> &LockCase {

@@ -6,7 +6,10 @@ use crate::{
     judge,
     ledger::Ledger,
     live::Live,
+    models::{Limits, MODELS, ModelKind},
     plan::Plan,
+    registry::{self, Choice, ChoiceError, Options},
+    search::Budget,
     verdict::Verdict,
 };
 
@@ -38,13 +41,35 @@ use crate::{
 pub struct Checker {
     ledger: Ledger,
     live: Live,
+    model: Option<Model>,
+}
+
+/// A model to judge by, too, and what that may cost.
+#[derive(Debug)]
+struct Model {
+    kind: &'static ModelKind,
+    options: Options,
+    budget: Budget,
 }
 
 impl Checker {
     /// A checker for a history with this header.
     #[must_use]
     pub fn new(header: Header) -> Self {
-        Self { ledger: Ledger::new(header), live: Live::default() }
+        Self { ledger: Ledger::new(header), live: Live::default(), model: None }
+    }
+
+    /// Judges by a model, too: is there an order of the operations that it allows?
+    ///
+    /// # Errors
+    /// [`ChoiceError`] if there is no such model, or it has no such option.
+    pub fn with_model(mut self, choice: &Choice, budget: Budget) -> Result<Self, ChoiceError> {
+        let number = registry::find("model", MODELS, |kind| kind.item, &choice.name)?;
+        let kind = &MODELS[number];
+        let options = Options::check("model", kind.item, choice)?;
+        (kind.check)(&options)?;
+        self.model = Some(Model { kind, options, budget });
+        Ok(self)
     }
 
     /// Takes one event into account. A completion without an invoke is passed over: readers refuse it.
@@ -65,8 +90,18 @@ impl Checker {
     /// The verdict on all that was pushed. `plan` is that of the run, if there was one: only then can a
     /// history be vacuous.
     #[must_use]
-    pub fn finish(mut self, plan: Option<&Plan>) -> Verdict {
+    pub fn finish(self, plan: Option<&Plan>) -> Verdict {
+        self.finish_unless(plan, &mut || false)
+    }
+
+    /// As [`finish`](Self::finish); `stop` is asked now and then whether a search under a model shall give up.
+    #[must_use]
+    pub fn finish_unless(mut self, plan: Option<&Plan>, stop: &mut dyn FnMut() -> bool) -> Verdict {
         self.ledger.close();
-        judge::verdict(&Case::whole(&self.ledger), plan)
+        let case = Case::whole(&self.ledger);
+        let judgement = self.model.as_ref().map(|model| {
+            (model.kind.judge)(&case, &model.options, &mut Limits { budget: model.budget, stop })
+        });
+        judge::verdict(&case, plan, judgement)
     }
 }

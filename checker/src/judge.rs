@@ -8,12 +8,13 @@ use crate::{
     contract::{Contract, Mode},
     ledger::{Ledger, Outcome},
     metrics,
+    models::Judgement,
     plan::{Plan, Vacuity},
     verdict::{Anomaly, Severity, Valid, Verdict},
 };
 
 /// The verdict on a whole history.
-pub(crate) fn verdict(case: &Case<'_>, plan: Option<&Plan>) -> Verdict {
+pub(crate) fn verdict(case: &Case<'_>, plan: Option<&Plan>, judgement: Option<Judgement>) -> Verdict {
     let mut verdict = Verdict::empty();
     verdict.counts = case.ledger.counts.clone();
     verdict.counts.holds =
@@ -30,6 +31,17 @@ pub(crate) fn verdict(case: &Case<'_>, plan: Option<&Plan>) -> Verdict {
             verdict.anomalies.push(anomaly);
         }
     }
+    let mut unknown = Vec::new();
+    if let Some(judgement) = judgement {
+        let answer = match (judgement.anomalies.is_empty(), judgement.unknown.is_empty()) {
+            (false, _) => Valid::False,
+            (true, false) => Valid::Unknown,
+            (true, true) => Valid::True,
+        };
+        answers.insert(Analysis::Linearizable, answer);
+        verdict.anomalies.extend(judgement.anomalies);
+        unknown = judgement.unknown;
+    }
     // Stable: kinds of one severity stay in the order of the registry.
     verdict.anomalies.sort_by_key(|anomaly| (anomaly.severity, anomaly.count == 0));
     verdict.analyses =
@@ -37,6 +49,7 @@ pub(crate) fn verdict(case: &Case<'_>, plan: Option<&Plan>) -> Verdict {
     verdict.metrics = metrics::measure(case);
     verdict.notes = notes(case);
     verdict.unknown_because = unknown_because(case, &verdict, plan);
+    verdict.unknown_because.extend(unknown);
     let violated =
         verdict.anomalies.iter().any(|anomaly| anomaly.severity == Severity::Violation && anomaly.count > 0);
     verdict.valid = match (violated, verdict.unknown_because.is_empty()) {
@@ -139,8 +152,8 @@ fn opportunities(case: &Case<'_>) -> u64 {
         let Some(believed) = tenure.believed else { return false };
         let granted = &case.lock_of(*place).granted;
         let later = &granted.all()[granted.count_before(believed.start.saturating_add(1))..];
-        let rival = later.iter().find(|span| span.owner != attempt.owner);
-        rival.is_some_and(|rival| rival.start < believed.end)
+        let mut meanwhile = later.iter().take_while(|span| span.start < believed.end);
+        meanwhile.any(|span| span.owner != attempt.owner)
     };
     let struck = |place: &u32| {
         let attempt = case.attempt(*place);
@@ -157,9 +170,9 @@ fn opportunities(case: &Case<'_>) -> u64 {
 }
 
 fn asked_between(case: &Case<'_>, lock: u32, owner: u64, from: u64, to: u64) -> bool {
-    let refused = case.ledger.refused.iter().filter(|refused| refused.lock == lock);
-    let mut refused = refused.map(|refused| refused.call);
-    let others = case.locks[lock as usize].tenures.iter().map(|place| case.attempt(*place));
+    let lock = &case.locks[lock as usize];
+    let mut refused = lock.refused.iter().map(|number| case.ledger.refused[*number as usize].call);
+    let others = lock.tenures.iter().map(|place| case.attempt(*place));
     let mut others = others.filter(|other| other.owner != owner && other.outcome == Outcome::Ok);
     refused.any(|call| call.start > from && call.end < to)
         || others.any(|other| other.acquire.start > from && other.acquire.end < to)

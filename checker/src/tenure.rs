@@ -75,6 +75,8 @@ pub(crate) struct Bounds {
     rho: f64,
     epsilon: u64,
     granularity: u64,
+    /// Clock faults and failovers of the server: what was known of the ends of leases is void across them.
+    upheavals: Vec<(u64, u64)>,
 }
 
 impl Bounds {
@@ -85,6 +87,12 @@ impl Bounds {
             contract,
             rho: ledger.header.rho,
             epsilon: ledger.header.epsilon_ns,
+            upheavals: ledger
+                .faults
+                .iter()
+                .filter(|fault| fault.moves_clock() || fault.f.contains("failover"))
+                .map(|fault| (fault.begin, fault.end.unwrap_or(FOREVER)))
+                .collect(),
         }
     }
 
@@ -104,13 +112,7 @@ impl Bounds {
     ///
     /// `abandoned`: a library that gives up or is killed may leave one background renewal behind of which the
     /// history does not tell. It counts from before the lease ran out, so it adds a term at most.
-    pub(crate) fn lease_over(
-        &self,
-        ledger: &Ledger,
-        attempt: &Attempt,
-        before: u64,
-        abandoned: bool,
-    ) -> Option<u64> {
+    pub(crate) fn lease_over(&self, attempt: &Attempt, before: u64, abandoned: bool) -> Option<u64> {
         let contract = &self.contract;
         let hidden = contract.renews == Renews::Hidden || contract.prolongs;
         if contract.term != Term::Lease || hidden || attempt.outcome != Outcome::Ok {
@@ -125,10 +127,8 @@ impl Bounds {
             .fold(attempt.granted_by, u64::max);
         let unknown = earlier().filter(|renewal| renewal.outcome == Outcome::Info).count() as u64 + abandoned;
         let over = self.most_end(from, most).saturating_add(unknown.saturating_mul(most.saturating_mul(MS)));
-        let disturbed = ledger.faults.iter().any(|fault| {
-            let touches = fault.begin <= over && fault.end.is_none_or(|end| end >= attempt.acquire.start);
-            touches && (fault.moves_clock() || fault.f.contains("failover"))
-        });
+        let touches = |(begin, end): &(u64, u64)| *begin <= over && *end >= attempt.acquire.start;
+        let disturbed = self.upheavals.iter().any(touches);
         (!disturbed).then_some(over)
     }
 }
@@ -162,7 +162,7 @@ pub(crate) fn of_attempt(
         granted: None,
         retaken: Vec::new(),
         adrift_from: FOREVER,
-        certain_end: bounds.lease_over(ledger, attempt, FOREVER, true),
+        certain_end: bounds.lease_over(attempt, FOREVER, true),
         believed: None,
         proven_until: FOREVER,
         held_within: None,

@@ -10,7 +10,10 @@ use std::{
 use fencepost_checker::{
     anomalies::ANOMALIES,
     check::Checker,
+    history::Header,
     readers,
+    registry::Choice,
+    search::Budget,
     verdict::{Severity, Valid, Verdict},
 };
 use serde::Deserialize;
@@ -23,6 +26,8 @@ struct Truth {
     possible: BTreeMap<String, u64>,
     #[serde(default)]
     severities: BTreeMap<String, Severity>,
+    #[serde(default)]
+    model: Option<Choice>,
     #[serde(default)]
     assumes: BTreeMap<String, Vec<String>>,
 }
@@ -50,6 +55,15 @@ fn truth(text: &str) -> Truth {
     serde_json::from_str(text.lines().next().unwrap()).unwrap()
 }
 
+fn judge(text: &str) -> Verdict {
+    let model = truth(text).model;
+    let new = |header: Header| match &model {
+        Some(choice) => Checker::new(header).with_model(choice, Budget::default()).unwrap(),
+        None => Checker::new(header),
+    };
+    readers::check_with(text.as_bytes(), None, new).unwrap().verdict
+}
+
 fn counts(
     verdict: &Verdict,
     of: impl Fn(&fencepost_checker::verdict::Anomaly) -> u64,
@@ -67,7 +81,7 @@ fn exactly_what_the_label_says_is_found() {
     for path in histories() {
         let text = fs::read_to_string(&path).unwrap();
         let truth = truth(&text);
-        let verdict = readers::check(text.as_bytes(), None).unwrap().verdict;
+        let verdict = judge(&text);
         let (found, possible) = (counts(&verdict, |a| a.count), counts(&verdict, |a| a.possible));
         if (&found, &possible) != (&truth.findings, &truth.possible) {
             let texts: Vec<_> = verdict.anomalies.iter().map(|anomaly| &anomaly.text).collect();
@@ -110,11 +124,11 @@ fn every_anomaly_has_a_broken_and_a_healthy_history() {
 fn the_witness_of_a_finding_is_a_history_that_proves_it() {
     for path in histories() {
         let text = fs::read_to_string(&path).unwrap();
-        let verdict = readers::check(text.as_bytes(), None).unwrap().verdict;
+        let verdict = judge(&text);
         for anomaly in verdict.anomalies.iter().filter(|anomaly| anomaly.count > 0) {
             let mut witness = Vec::new();
             readers::copy_witness(text.as_bytes(), &anomaly.witness, &mut witness).unwrap();
-            let proof = readers::check(witness.as_slice(), None).unwrap().verdict;
+            let proof = judge(std::str::from_utf8(&witness).unwrap());
             let again = proof.anomalies.iter().find(|other| other.id == anomaly.id);
             let again = again.unwrap_or_else(|| {
                 panic!("{}: {}\n{}", path.display(), anomaly.text, String::from_utf8_lossy(&witness))
@@ -131,11 +145,14 @@ fn the_witness_of_a_finding_is_a_history_that_proves_it() {
 fn event_by_event_is_the_whole_and_what_is_said_early_stays() {
     for path in histories() {
         let text = fs::read_to_string(&path).unwrap();
-        let whole = readers::check(text.as_bytes(), None).unwrap().verdict;
+        let whole = judge(&text);
         let mut checker = None;
         let mut said: BTreeMap<&str, u64> = BTreeMap::new();
         readers::read(text.as_bytes(), |header, event| {
-            let checker = checker.get_or_insert_with(|| Checker::new(header.clone()));
+            let checker = checker.get_or_insert_with(|| match truth(&text).model {
+                Some(choice) => Checker::new(header.clone()).with_model(&choice, Budget::default()).unwrap(),
+                None => Checker::new(header.clone()),
+            });
             checker.push(event);
             for (id, count) in checker.found_so_far() {
                 assert!(

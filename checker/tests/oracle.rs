@@ -5,8 +5,11 @@
 use std::collections::HashSet;
 
 use fencepost_checker::{
+    check::Checker,
     contract::{Contract, Mode, TokenSource},
     history::{Event, Function, Kind, Released},
+    registry::Choice,
+    search::Budget,
     verdict::Verdict,
 };
 use support::{Random, cases, event, header, judge, seed, text};
@@ -177,8 +180,15 @@ fn events(ops: &[Op]) -> Vec<Event<'static>> {
     events
 }
 
+fn push_all(mut checker: Checker, events: &[Event<'static>]) -> Verdict {
+    for event in events {
+        checker.push(event);
+    }
+    checker.finish(None)
+}
+
 /// Compares checker and search on many histories; `exact` says of a verdict whether the checker objects.
-fn compare(name: &str, contract: &Contract, count: u64, objects: impl Fn(&Verdict) -> bool) {
+fn compare(name: &str, model: &str, contract: &Contract, count: u64, objects: impl Fn(&Verdict) -> bool) {
     let header = header(contract.clone(), "");
     let (mut valid, mut invalid) = (0, 0);
     for case in 0..count {
@@ -195,6 +205,16 @@ fn compare(name: &str, contract: &Contract, count: u64, objects: impl Fn(&Verdic
             text(&header, &events),
             verdict.summary
         );
+        let choice: Choice = model.parse().expect("a choice");
+        let checker = Checker::new(header.clone()).with_model(&choice, Budget::default()).expect("a model");
+        let searched = push_all(checker, &events);
+        assert_eq!(
+            !found(&searched, "non-linearizable"),
+            truth,
+            "{name}: seed {} case {case}, model {model}, the search over all orders says {truth}:\n{}",
+            seed(),
+            text(&header, &events)
+        );
         *if truth { &mut valid } else { &mut invalid } += 1;
     }
     println!("{name}: {valid} valid and {invalid} invalid histories, no mismatch");
@@ -206,22 +226,22 @@ fn found(verdict: &Verdict, id: &str) -> bool {
 }
 
 fn mutex(count: u64) {
-    compare("mutex", &Contract::default(), count, |verdict| found(verdict, "double-grant"));
+    compare("mutex", "mutex", &Contract::default(), count, |verdict| found(verdict, "double-grant"));
 }
 
 fn counting(count: u64) {
     let contract = Contract { mode: Mode::Counting, permits: 3, ..Contract::default() };
-    compare("semaphore", &contract, count, |verdict| found(verdict, "double-grant"));
+    compare("semaphore", "semaphore", &contract, count, |verdict| found(verdict, "double-grant"));
 }
 
 fn shared(count: u64) {
     let contract = Contract { mode: Mode::Shared, ..Contract::default() };
-    compare("read-write lock", &contract, count, |verdict| found(verdict, "double-grant"));
+    compare("read-write lock", "read-write-lock", &contract, count, |verdict| found(verdict, "double-grant"));
 }
 
 fn fenced(count: u64) {
     let contract = Contract { token: TokenSource::Atomic, ..Contract::default() };
-    compare("fenced mutex", &contract, count, |verdict| {
+    compare("fenced mutex", "fenced-mutex", &contract, count, |verdict| {
         ["double-grant", "token-regression", "token-duplicate"].iter().any(|id| found(verdict, id))
     });
 }

@@ -9,9 +9,10 @@ use std::{
 };
 
 use fencepost_checker::{
+    check::Checker,
     contract::{Contract, Renews, Term, TokenSource},
     history::{Cause, Event, Function, Header, Kind, LogEntry, OperationError, Phase, Released, Source},
-    verdict::Verdict,
+    verdict::{Severity, Verdict},
 };
 use support::{Random, cases, event, header, judge, seed, text, violations};
 
@@ -901,6 +902,61 @@ fn teeth(count: u64) {
         println!("{fault:?}: {found} of {count} runs show {expected:?}, {harmed} any violation");
         assert!(found * 50 >= count, "{fault:?}: {found} of {count}");
     }
+}
+
+/// What is said while a history grows is never taken back, and is in the verdict.
+fn early_words_stand(count: u64) {
+    let (mut early, mut late) = (0, 0);
+    for case in 0..count {
+        let number = seed().wrapping_mul(11_000_027).wrapping_add(case);
+        let fault = FAULTS[case as usize % FAULTS.len()].0;
+        let (_, header, mut events, verdict) = run(number, Some(fault));
+        // As if the history had gone on: the last fifth of a second is never spoken of.
+        let mut last = event(0, "recorder", Kind::Info, Function::Spawn);
+        last.time = events.last().map_or(0, |event| event.time) + 1_000 * MS;
+        events.push(last);
+        let mut checker = Checker::new(header.clone());
+        let mut said: BTreeMap<&str, u64> = BTreeMap::new();
+        for (place, event) in events.iter().enumerate() {
+            checker.push(event);
+            if place % 7 != 0 && place + 1 != events.len() {
+                continue;
+            }
+            for (id, count) in checker.found_so_far() {
+                let before = said.insert(id, count).unwrap_or(0);
+                assert!(before <= count, "seed {} case {case}: {id} taken back", seed());
+            }
+        }
+        for (id, count) in &said {
+            let found = verdict.anomalies.iter().filter(|anomaly| anomaly.id == *id);
+            let found: u64 = found.map(|anomaly| anomaly.count).sum();
+            assert!(
+                found >= *count,
+                "seed {} case {case}: {id} was said {count} times, and {found} are in the verdict\n{}",
+                seed(),
+                text(&header, &events)
+            );
+        }
+        let invalid = !violations(&verdict).is_empty();
+        let violation = |id: &&&str| {
+            fencepost_checker::anomalies::find(id).is_some_and(|kind| kind.severity == Severity::Violation)
+        };
+        late += u64::from(invalid);
+        early += u64::from(said.keys().any(|id| violation(&id)));
+    }
+    println!("{early} of {late} invalid histories were called so before their end");
+    assert!(early * 10 >= late * 8, "{early} of {late}");
+}
+
+#[test]
+fn what_is_said_early_stands() {
+    early_words_stand(cases(400));
+}
+
+#[test]
+#[ignore = "the long run"]
+fn what_is_said_early_stands_at_night() {
+    early_words_stand(cases(20_000));
 }
 
 #[test]

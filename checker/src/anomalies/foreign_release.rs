@@ -55,7 +55,7 @@ pub(super) fn late_releases(case: &Case<'_>, severity: Severity) -> Vec<Finding>
 /// may have left a renewal behind by then.
 pub(super) fn over_before(case: &Case<'_>, place: u32, at: u64, abandoned: bool) -> Option<u64> {
     let attempt = case.attempt(place);
-    let lease = case.bounds.lease_over(case.ledger, attempt, at, abandoned);
+    let lease = case.bounds.lease_over(attempt, at, abandoned);
     if case.contract().reentrant {
         return lease;
     }

@@ -54,7 +54,7 @@ fn flaw(case: &Case<'_>, place: u32) -> Option<Flaw> {
     if attempt.validity_ms.is_some_and(|validity| validity <= 0) {
         return Some(Flaw::Worthless);
     }
-    let over = case.bounds.lease_over(case.ledger, attempt, attempt.acquire.end, false)?;
+    let over = case.bounds.lease_over(attempt, attempt.acquire.end, false)?;
     let validity = attempt.validity_ms.and_then(|validity| u64::try_from(validity).ok());
     let valid_until = validity.map(|ms| attempt.granted_by.saturating_add(ms.saturating_mul(MS)));
     if attempt.acquire.end > over {
@@ -70,7 +70,7 @@ fn tell(case: &Case<'_>, finding: &Finding) -> Told {
     let place = finding.tenures[0];
     let attempt = case.attempt(place);
     let validity = attempt.validity_ms.unwrap_or(0);
-    let over = case.bounds.lease_over(case.ledger, attempt, attempt.acquire.end, false).unwrap_or(0);
+    let over = case.bounds.lease_over(attempt, attempt.acquire.end, false).unwrap_or(0);
     let flaw = match flaw(case, place) {
         Some(Flaw::Worthless) => format!("with a validity of {validity} ms: it is worth nothing"),
         Some(Flaw::TooLong) => format!(

@@ -48,13 +48,9 @@ pub(crate) fn notice(case: &Case<'_>, place: u32) -> Option<Notice> {
     }
     let granted = &case.lock_of(place).granted;
     let later = &granted.all()[granted.count_before(attempt.acquire.end.saturating_add(1))..];
-    let rival = later.iter().find(|span| span.owner != attempt.owner)?;
-    (rival.start < told_at).then_some(Notice {
-        holder: place,
-        rival: rival.tenure,
-        lost_by: rival.start,
-        told_at,
-    })
+    let mut meanwhile = later.iter().take_while(|span| span.start < told_at);
+    let rival = meanwhile.find(|span| span.owner != attempt.owner)?;
+    Some(Notice { holder: place, rival: rival.tenure, lost_by: rival.start, told_at })
 }
 
 fn tell(case: &Case<'_>, finding: &Finding) -> Told {

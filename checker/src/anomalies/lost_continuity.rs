@@ -44,10 +44,18 @@ fn find(case: &Case<'_>) -> Vec<Finding> {
     findings
 }
 
-/// The renewals that answered ok, with their numbers.
+/// The renewals that answered ok and can only have been of this hold, with their numbers.
 pub(super) fn renewals<'a>(case: &'a Case<'_>, place: u32) -> impl Iterator<Item = (usize, &'a Renewal)> {
-    let renewals = case.attempt(place).renewals.iter().enumerate();
-    renewals.filter(|(_, renewal)| renewal.outcome == Outcome::Ok && !renewal.reentry)
+    let attempt = case.attempt(place);
+    let ok = |renewal: &Renewal| renewal.outcome == Outcome::Ok && !renewal.reentry;
+    // Of a reentrant lock it may have found what another acquire of the same owner had just got.
+    let reentered = move |renewal: &Renewal| {
+        let mut entries = attempt.renewals.iter().filter(|other| other.reentry);
+        case.doubtful(place)
+            || entries.any(|entry| entry.call.start < renewal.by && entry.by > renewal.call.start)
+    };
+    let renewals = attempt.renewals.iter().enumerate();
+    renewals.filter(move |(_, renewal)| ok(renewal) && !reentered(renewal))
 }
 
 /// The tenure that held between the last proof of this one and the call of this renewal.

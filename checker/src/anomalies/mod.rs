@@ -12,9 +12,12 @@ mod invalid_grant;
 pub(crate) mod late_notice;
 mod lost_continuity;
 mod lost_update;
+mod non_linearizable;
+mod phantom_holder;
 mod premature_expiry;
 mod resurrection;
 mod stale_write;
+mod starvation;
 mod stuck_lock;
 mod token_duplicate;
 mod token_regression;
@@ -38,10 +41,12 @@ pub enum Analysis {
     Resource,
     /// Could the lock be had?
     Liveness,
+    /// Is there an order that the model allows? Only where one was asked for.
+    Linearizable,
 }
 
 impl Analysis {
-    /// All of them.
+    /// Those that every history answers.
     pub const ALL: [Self; 4] = [Self::Exclusion, Self::Tokens, Self::Resource, Self::Liveness];
 
     /// The name in `verdict.json`.
@@ -52,6 +57,7 @@ impl Analysis {
             Self::Tokens => "tokens",
             Self::Resource => "resource",
             Self::Liveness => "liveness",
+            Self::Linearizable => "linearizable",
         }
     }
 }
@@ -101,6 +107,9 @@ pub const ANOMALIES: &[AnomalyKind] = &[
     foreign_release::KIND,
     unnoticed_loss::KIND,
     stuck_lock::KIND,
+    phantom_holder::KIND,
+    starvation::KIND,
+    non_linearizable::KIND,
 ];
 
 /// The anomaly of this id.

@@ -153,11 +153,23 @@ pub struct Checked {
 /// # Errors
 /// [`ReadError`] if it is no history, or one that contradicts itself.
 pub fn check<R: BufRead>(reader: R, plan: Option<&Plan>) -> Result<Checked, ReadError> {
+    check_with(reader, plan, Checker::new)
+}
+
+/// Reads a history and judges it with a checker of one's own making, such as one with a model.
+///
+/// # Errors
+/// As [`check`].
+pub fn check_with<R: BufRead>(
+    reader: R,
+    plan: Option<&Plan>,
+    new: impl Fn(Header) -> Checker,
+) -> Result<Checked, ReadError> {
     let mut checker = None;
     let finished = read(reader, |header, event| {
-        checker.get_or_insert_with(|| Checker::new(header.clone())).push(event);
+        checker.get_or_insert_with(|| new(header.clone())).push(event);
     })?;
-    let checker = checker.unwrap_or_else(|| Checker::new(finished.header.clone()));
+    let checker = checker.unwrap_or_else(|| new(finished.header.clone()));
     Ok(Checked { verdict: checker.finish(plan), header: finished.header, notes: finished.notes })
 }
 
