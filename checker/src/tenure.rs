@@ -168,7 +168,7 @@ pub(crate) fn of_attempt(
         held_within: None,
     };
     // A renewal that nobody recorded may have taken the lock anew as well as prolonged it: it adds no proof.
-    let proof = proof_by_release(bounds, attempt, bounds.lease_over(ledger, attempt, FOREVER, false));
+    let proof = proof_by_release(bounds, attempt, bounds.lease_over(attempt, FOREVER, false));
     if attempt.outcome == Outcome::Ok {
         grant(ledger, bounds, attempt, stop, releases, &mut tenure);
         if let Some(proof) = proof {
