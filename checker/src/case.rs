@@ -1,10 +1,13 @@
 //! What do the judges look at? The ledger with every attempt's intervals, lock by lock.
 
-use std::collections::{BTreeSet, HashSet};
+use std::{
+    collections::{BTreeSet, HashSet},
+    num::NonZeroU64,
+};
 
 use crate::{
     contract::{Contract, Mode, Term},
-    ledger::{Access, Answer, Attempt, Call, Ledger, MS, Outcome},
+    ledger::{Access, Answer, Attempt, Call, Ledger, MS, Outcome, Renewal},
     names::FastMap,
     reentry::{self, Hold},
     sweep::{Span, Spans},
@@ -376,7 +379,7 @@ impl Told {
     pub(crate) fn tenure(mut self, case: &Case<'_>, place: u32) -> Self {
         let attempt = case.attempt(place);
         self.witness.extend(attempt.acquire.events());
-        self.witness.extend(attempt.renewals.iter().flat_map(|renewal| renewal.call.events()));
+        self.witness.extend(case.proofs(attempt).flat_map(|renewal| renewal.call.events()));
         self.witness.extend(attempt.releases().flat_map(|release| release.call.events()));
         if let Some(hold) = case.joined.get(&case.tenure(place).attempt) {
             self.witness.extend(hold.inner.iter().flat_map(Call::events));
@@ -442,6 +445,26 @@ impl Case<'_> {
             Some(token) => format!("{name} (token {token})"),
             None => name.to_owned(),
         }
+    }
+
+    /// The renewals that a witness needs: of those that answered ok the fewest that lead from one to the next
+    /// without a gap, up to the last; of the others all.
+    fn proofs<'b>(&self, attempt: &'b Attempt) -> impl Iterator<Item = &'b Renewal> {
+        // Where terms differ, the shortest and the longest count for all.
+        let alike = attempt.ttl_ms_min == attempt.ttl_ms_max && !self.contract().reentrant;
+        let ok = |renewal: &Renewal| alike && renewal.outcome == Outcome::Ok;
+        let ttl_ms = attempt.ttl_ms_min.map_or(0, NonZeroU64::get);
+        let mut end = self.bounds.least_end(attempt.granted_after, ttl_ms);
+        let mut needed = vec![true; attempt.renewals.len()];
+        for (pair, needed) in attempt.renewals.windows(2).zip(&mut needed) {
+            let (this, next) = (&pair[0], &pair[1]);
+            // The next one comes in time even without this one.
+            *needed = !(ok(this) && ok(next) && next.by < end);
+            if *needed {
+                end = end.max(self.bounds.least_end(this.after, ttl_ms));
+            }
+        }
+        attempt.renewals.iter().zip(needed).filter(|(_, needed)| *needed).map(|(renewal, _)| renewal)
     }
 
     /// `lock "daily-sales"`.

@@ -26,6 +26,7 @@ struct Truth {
     possible: BTreeMap<String, u64>,
     #[serde(default)]
     severities: BTreeMap<String, Severity>,
+    witness_max: Option<usize>,
     #[serde(default)]
     model: Option<Choice>,
     #[serde(default)]
@@ -126,6 +127,8 @@ fn the_witness_of_a_finding_is_a_history_that_proves_it() {
         let text = fs::read_to_string(&path).unwrap();
         let verdict = judge(&text);
         for anomaly in verdict.anomalies.iter().filter(|anomaly| anomaly.count > 0) {
+            let most = truth(&text).witness_max.unwrap_or(usize::MAX);
+            assert!(anomaly.witness.len() <= most, "{}: {:?}", path.display(), anomaly.witness);
             let mut witness = Vec::new();
             readers::copy_witness(text.as_bytes(), &anomaly.witness, &mut witness).unwrap();
             let proof = judge(std::str::from_utf8(&witness).unwrap());

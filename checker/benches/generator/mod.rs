@@ -155,3 +155,54 @@ pub(crate) fn generate(settings: &Settings, out: &mut impl Write) -> std::io::Re
     }
     Ok(())
 }
+
+/// Writes the history of a register under the hands of many clients: every write differs, and each operation takes
+/// effect at an instant between its call and its return.
+///
+/// # Errors
+/// If it cannot be written.
+#[allow(dead_code, reason = "not every measurement needs it")]
+pub(crate) fn register(
+    clients: u64,
+    operations: u64,
+    seed: u64,
+    out: &mut impl Write,
+) -> std::io::Result<()> {
+    writeln!(out, r#"{{"fencepost":1,"test":"generated","seed":{seed},"fence":"none"}}"#)?;
+    let mut random = Random(seed);
+    // Call, effect, return, client, write.
+    let mut all: Vec<(u64, u64, u64, u64, bool)> = Vec::new();
+    let mut free = vec![0u64; clients as usize];
+    for _ in 0..operations {
+        let client = random.below(clients);
+        let call = free[client as usize] + 1_000 + random.below(20_000);
+        let effect = call + 100 + random.below(50_000);
+        let end = effect + 100 + random.below(50_000);
+        free[client as usize] = end;
+        all.push((call, effect, end, client, random.chance(0.5)));
+    }
+    all.sort_by_key(|operation| operation.1);
+    let (mut last, mut position) = (0u64, 0u64);
+    let mut lines: Vec<(u64, String)> = Vec::new();
+    for (number, (call, _, end, client, write)) in all.into_iter().enumerate() {
+        let f = if write { "write" } else { "read" };
+        let replaced = last;
+        if write {
+            last = number as u64 + 1;
+            position += 1;
+        }
+        let head = format!(r#""process":"c{client}","f":"{f}","key":"k","start":{call}"#);
+        lines.push((
+            call,
+            format!(r#"{{"time":{call},"type":"invoke",{head},"value":{{"write_id":{last}}}}}"#),
+        ));
+        lines.push((end, format!(
+            r#"{{"time":{end},"type":"ok",{head},"end":{end},"value":{{"write_id":{last},"position":{position},"replaced":{replaced},"incarnation":"i"}}}}"#
+        )));
+    }
+    lines.sort_by_key(|(time, _)| *time);
+    for (_, line) in lines {
+        writeln!(out, "{line}")?;
+    }
+    Ok(())
+}

@@ -1,7 +1,7 @@
 //! `cas-register`: a register whose writes say what they replaced.
 
 use super::{
-    Judgement, Limits, ModelKind,
+    Judgement, Limits, ModelKind, chain,
     register::{self, Operation},
 };
 use crate::{
@@ -24,12 +24,13 @@ pub(super) const KIND: ModelKind = ModelKind {
 
 fn judge(case: &Case<'_>, _options: &Options, limits: &mut Limits<'_>) -> Judgement {
     register::each_key(case, limits, |about, operations, limits| {
-        register::searched("cas-register", about, &CasRegister, operations, limits)
+        chain::judge("cas-register", about, &operations)
+            .unwrap_or_else(|| register::searched("cas-register", about, &CasRegister, operations, limits))
     })
 }
 
 /// The last write.
-struct CasRegister;
+pub(super) struct CasRegister;
 
 impl Spec for CasRegister {
     type State = u64;

@@ -53,9 +53,13 @@ pub(crate) fn each<M: Spec<Operation = Operation>>(
     limits: &mut Limits<'_>,
 ) -> Judgement {
     let mut judgement = Judgement::default();
-    for number in 0..case.locks.len() {
+    let mut attempts = vec![Vec::new(); case.locks.len()];
+    for (number, attempt) in case.ledger.attempts.iter().enumerate() {
+        attempts[attempt.lock as usize].push(number as u32);
+    }
+    for (number, attempts) in attempts.iter().enumerate() {
         let about = About { lock: Some(case.ledger.locks.name(number as u32).to_owned()), key: None };
-        let operations = operations(case, number as u32, leases, unit_of(model));
+        let operations = operations(case, attempts, leases, unit_of(model));
         let one = judge(model, &about, spec, operations, limits);
         judgement.anomalies.extend(one.anomalies);
         judgement.unknown.extend(one.unknown);
@@ -74,12 +78,15 @@ fn unit_of(model: &str) -> fn(&Attempt) -> u64 {
     }
 }
 
-fn operations(case: &Case<'_>, lock: u32, leases: bool, unit: fn(&Attempt) -> u64) -> Vec<Told<Operation>> {
+fn operations(
+    case: &Case<'_>,
+    attempts: &[u32],
+    leases: bool,
+    unit: fn(&Attempt) -> u64,
+) -> Vec<Told<Operation>> {
     let mut all = Vec::new();
-    for (number, attempt) in case.ledger.attempts.iter().enumerate() {
-        if attempt.lock != lock {
-            continue;
-        }
+    for number in attempts.iter().copied() {
+        let attempt = &case.ledger.attempts[number as usize];
         let first = all.len();
         let known = attempt.outcome == Outcome::Ok;
         let operation = |what| Operation {
@@ -89,7 +96,7 @@ fn operations(case: &Case<'_>, lock: u32, leases: bool, unit: fn(&Attempt) -> u6
             shared: attempt.shared,
             permits: attempt.permits,
             token: attempt.token,
-            after_acquire: known && !(leases && retakes(case, number as u32)),
+            after_acquire: known && !(leases && retakes(case, number)),
         };
         all.push(told(case, attempt, operation(What::Acquire), "acquire", attempt.acquire, known));
         for release in attempt.releases() {
@@ -97,7 +104,7 @@ fn operations(case: &Case<'_>, lock: u32, leases: bool, unit: fn(&Attempt) -> u6
             all.push(told(case, attempt, operation(what), "release", release.call, known));
         }
         if leases {
-            expiries(case, number as u32, attempt, &operation, &mut all);
+            expiries(case, number, attempt, &operation, &mut all);
         }
         let last = all.len();
         for told in &mut all[first..last] {

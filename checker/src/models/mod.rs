@@ -4,6 +4,7 @@
 //! A model of one's own is a [`Spec`](crate::search::Spec), see there for an example.
 
 mod cas_register;
+mod chain;
 mod fenced_mutex;
 mod fenced_register;
 mod kv;
