@@ -22,6 +22,7 @@ lint:
 
 bench: setup
 	cargo bench --bench recording
+	cargo bench --bench time_to_finding
 
 setup:
 	scripts/setup

@@ -4,7 +4,9 @@ use std::{io::Write, process::Command};
 
 use anstyle::{AnsiColor, Style};
 use clap::Args;
+use fencepost_checker::registry::{Choice, Options};
 use fencepost_nemesis::capability;
+use fencepost_workloads::LOCKS;
 use serde::Serialize;
 
 use crate::{exit::Exit, output};
@@ -27,27 +29,45 @@ pub(crate) struct Doctor {
 #[derive(Debug, Serialize)]
 struct Finding {
     name: &'static str,
-    purpose: &'static str,
+    purpose: String,
     there: bool,
     /// The version or place; why it is not there.
     detail: String,
     /// The command that makes it be there.
     #[serde(skip_serializing_if = "Option::is_none")]
-    install: Option<&'static str>,
+    install: Option<String>,
 }
 
-/// A server that is looked for on the machine.
+/// A server's program that locks need.
 struct Program {
     name: &'static str,
-    purpose: &'static str,
-    install: &'static str,
+    package: &'static str,
+    version_argument: &'static str,
+    locks: Vec<&'static str>,
 }
 
-const PROGRAMS: &[Program] = &[Program {
-    name: "redis-server",
-    purpose: "the lock 'redis'",
-    install: "sudo apt-get install redis-server",
-}];
+/// The programs that the locks of this build need, each once.
+fn programs() -> Vec<Program> {
+    let mut programs: Vec<Program> = Vec::new();
+    for lock in LOCKS {
+        let item = lock.item();
+        // No option given: nothing that could be wrong.
+        let Ok(options) = Options::check("lock", item, &Choice::default()) else { continue };
+        for spec in lock.servers(&options) {
+            match programs.iter_mut().find(|program| program.name == spec.program()) {
+                Some(program) if program.locks.contains(&item.name) => {}
+                Some(program) => program.locks.push(item.name),
+                None => programs.push(Program {
+                    name: spec.program(),
+                    package: spec.package(),
+                    version_argument: spec.version_argument(),
+                    locks: vec![item.name],
+                }),
+            }
+        }
+    }
+    programs
+}
 
 impl Doctor {
     /// Runs the command.
@@ -68,29 +88,33 @@ impl Doctor {
 fn examine() -> Vec<Finding> {
     let embedded = Finding {
         name: "sqlite",
-        purpose: "the lock 'sqlite' and the resource 'service'",
+        purpose: "the lock 'sqlite' and the resource 'service'".to_owned(),
         there: true,
         detail: "built in".to_owned(),
         install: None,
     };
     let mut findings = vec![embedded];
-    findings.extend(PROGRAMS.iter().map(look_for));
+    findings.extend(programs().iter().map(look_for));
     findings.extend(capability::survey().into_iter().map(|capability| {
         let there = capability.state.is_ok();
-        let install = (!there && capability.name == "pid-namespace").then_some(
-            "sudo sysctl kernel.unprivileged_userns_clone=1 kernel.apparmor_restrict_unprivileged_userns=0",
-        );
+        let install = (!there && capability.name == "pid-namespace").then(|| ALLOW_NAMESPACES.to_owned());
         let (Ok(detail) | Err(detail)) = capability.state;
-        Finding { name: capability.name, purpose: capability.purpose, there, detail, install }
+        Finding { name: capability.name, purpose: capability.purpose.to_owned(), there, detail, install }
     }));
     findings
 }
 
+/// The settings by which distributions forbid namespaces to ordinary users.
+const ALLOW_NAMESPACES: &str =
+    "sudo sysctl kernel.unprivileged_userns_clone=1 kernel.apparmor_restrict_unprivileged_userns=0";
+
 fn look_for(program: &Program) -> Finding {
-    let Program { name, purpose, install } = *program;
+    let name = program.name;
+    let purpose = format!("locks: {}", program.locks.join(", "));
     match capability::find_program(name) {
         Ok(path) => {
-            let version = version(&path).unwrap_or_else(|| "version unknown".to_owned());
+            let version =
+                version(&path, program.version_argument).unwrap_or_else(|| "version unknown".to_owned());
             Finding {
                 name,
                 purpose,
@@ -101,14 +125,15 @@ fn look_for(program: &Program) -> Finding {
         }
         Err(_) => {
             let detail = "not on PATH, nor where distributions put servers".to_owned();
-            Finding { name, purpose, there: false, detail, install: Some(install) }
+            let install = Some(format!("sudo apt-get install {}", program.package));
+            Finding { name, purpose, there: false, detail, install }
         }
     }
 }
 
 /// What a server says of its own version: `v=7.0.15` of Redis.
-fn version(path: &std::path::Path) -> Option<String> {
-    let output = Command::new(path).arg("--version").output().ok()?;
+fn version(path: &std::path::Path, argument: &str) -> Option<String> {
+    let output = Command::new(path).arg(argument).output().ok()?;
     let text = String::from_utf8_lossy(&output.stdout).into_owned();
     let word = text.split_whitespace().find(|word| word.contains(|c: char| c.is_ascii_digit()))?;
     Some(word.trim_start_matches("v=").to_owned())
@@ -122,7 +147,7 @@ fn print(out: &mut impl Write, findings: &[Finding]) -> std::io::Result<()> {
         let (style, word) = if finding.there { (YES, "yes") } else { (NO, "no ") };
         writeln!(out, "{style}{word}{style:#}  {:width$}  {}", finding.name, finding.detail)?;
         writeln!(out, "     {:width$}  for {}", "", finding.purpose)?;
-        if let Some(install) = finding.install {
+        if let Some(install) = &finding.install {
             writeln!(out, "     {:width$}  to have it: {install}", "")?;
         }
     }

@@ -22,17 +22,14 @@ pub(crate) enum Exit {
     /// The input is malformed.
     Malformed = 65,
     /// A backend or server is missing or does not start.
-    #[allow(dead_code, reason = "part of the documented codes, used by the commands that run")]
     Backend = 69,
     /// An error of Fencepost's own.
     Internal = 70,
     /// The store cannot be written, or the disk is full.
     Store = 74,
     /// The run needs rights that this process lacks.
-    #[allow(dead_code, reason = "part of the documented codes, used by the commands that run")]
     Rights = 77,
     /// Interrupted; faults were healed and the partial run was kept.
-    #[allow(dead_code, reason = "part of the documented codes, used by the commands that run")]
     Interrupted = 130,
 }
 
@@ -108,7 +105,6 @@ pub(crate) fn failure(exit: Exit, text: impl fmt::Display) -> anyhow::Error {
     Failure { exit, error: anyhow::anyhow!("{text}") }.into()
 }
 
-#[allow(dead_code, reason = "used by the commands that run")]
 /// Gives a result's error the code with which it ends the process.
 pub(crate) trait OrExit<T> {
     /// The error, with this code.

@@ -4,9 +4,11 @@ use std::io::Write;
 
 use anstyle::Style;
 use clap::{Args, ValueEnum};
-use fencepost_checker::{anomalies::ANOMALIES, registry::Item};
+use fencepost_checker::{anomalies::ANOMALIES, registry::Item, verdict::Severity};
 use fencepost_nemesis::NEMESES;
+use fencepost_results::words;
 use fencepost_workloads::{FENCES, LOCKS, RESOURCES, WORKLOADS};
+use serde::Serialize;
 
 use crate::{exit::Exit, output};
 
@@ -44,15 +46,34 @@ enum Kind {
     Anomalies,
 }
 
+/// An item of any registry.
+#[derive(Serialize)]
+struct Listed {
+    #[serde(flatten)]
+    item: Item,
+    /// Of an anomaly.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    severity: Option<Severity>,
+}
+
+impl From<Item> for Listed {
+    fn from(item: Item) -> Self {
+        Self { item, severity: None }
+    }
+}
+
 impl Kind {
-    fn items(self) -> Vec<Item> {
+    fn items(self) -> Vec<Listed> {
         match self {
-            Self::Locks => LOCKS.iter().map(|lock| lock.item()).collect(),
-            Self::Resources => RESOURCES.iter().map(|resource| resource.item()).collect(),
-            Self::Fences => FENCES.iter().map(|fence| fence.item).collect(),
-            Self::Workloads => WORKLOADS.iter().map(|workload| workload.item()).collect(),
-            Self::Nemeses => NEMESES.iter().map(|nemesis| nemesis.item()).collect(),
-            Self::Anomalies => ANOMALIES.iter().map(|kind| kind.item).collect(),
+            Self::Locks => LOCKS.iter().map(|lock| lock.item().into()).collect(),
+            Self::Resources => RESOURCES.iter().map(|resource| resource.item().into()).collect(),
+            Self::Fences => FENCES.iter().map(|fence| fence.item.into()).collect(),
+            Self::Workloads => WORKLOADS.iter().map(|workload| workload.item().into()).collect(),
+            Self::Nemeses => NEMESES.iter().map(|nemesis| nemesis.item().into()).collect(),
+            Self::Anomalies => ANOMALIES
+                .iter()
+                .map(|kind| Listed { item: kind.item, severity: Some(kind.severity) })
+                .collect(),
         }
     }
 }
@@ -73,12 +94,14 @@ impl List {
     }
 }
 
-fn print(out: &mut impl Write, items: &[Item]) -> std::io::Result<()> {
+fn print(out: &mut impl Write, items: &[Listed]) -> std::io::Result<()> {
     const NAME: Style = Style::new().bold();
     const DIM: Style = Style::new().dimmed();
-    let width = items.iter().map(|item| item.name.len()).max().unwrap_or(0);
-    for item in items {
-        writeln!(out, "{NAME}{:width$}{NAME:#}  {}", item.name, item.summary)?;
+    let width = items.iter().map(|listed| listed.item.name.len()).max().unwrap_or(0);
+    for Listed { item, severity } in items {
+        let severity =
+            severity.map(|severity| format!(" ({})", words::severity(severity))).unwrap_or_default();
+        writeln!(out, "{NAME}{:width$}{NAME:#}  {}{severity}", item.name, item.summary)?;
         for option in item.options {
             let values = if option.values.is_empty() {
                 String::new()

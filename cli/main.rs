@@ -3,6 +3,7 @@
 mod exit;
 mod one_test;
 mod output;
+mod parent;
 mod testing;
 mod told;
 
@@ -82,6 +83,9 @@ fn main() -> ExitCode {
         Ok(cli) => cli,
         Err(error) => return usage(&error).into(),
     };
+    if matches!(cli.command, Command::Run(_)) && !parent::is_alive() {
+        return Exit::Interrupted.into();
+    }
     match cli.command.execute() {
         Ok(exit) => exit.into(),
         Err(error) => {

@@ -82,7 +82,7 @@ fn a_run_directory_is_judged_by_its_plan_and_only_ours_is_written_to() {
 #[test]
 fn what_there_is_can_be_listed() {
     assert!(stdout_of(&mut fencepost(&["list", "anomalies"]), 0).contains("stale-write"));
-    for kind in ["nemeses", "anomalies"] {
+    for kind in ["locks", "resources", "fences", "workloads", "nemeses", "anomalies"] {
         let json = stdout_of(&mut fencepost(&["list", kind, "--json"]), 0);
         let items: Vec<serde_json::Value> = serde_json::from_str(&json).expect("JSON");
         for item in items {

@@ -63,7 +63,8 @@ fn the_worst_cell_decides_and_the_others_are_run() {
          [[cells]]\nlocks = ['none']\nworkloads = ['counter']\nfences = ['token']\nimpossible = 'skip'\n",
     );
     let (out, err) = bench.run(&[], 1);
-    assert!(out.contains("failed: none/mutex/none/none: double-grant on "), "{out}");
+    assert!(out.contains("failed: none/mutex/none/none: double-grant on "), "{out}{err}");
+    assert!(!out.contains("broken"), "{out}");
     assert!(err.contains("none/counter/none/token: skipped"), "{err}");
     let suite = bench.suite();
     let states: Vec<_> =
@@ -127,6 +128,73 @@ fn thresholds_compare_with_a_baseline_of_the_same_suite() {
     );
     let (out, _) = bench.run(&[], 3);
     assert!(out.contains("missing: sqlite/mutex/none/none: acquires_per_s is "), "{out}");
+}
+
+const LONG: &str = "name = 'long'\n[defaults]\ntime = '60s'\n\
+    [[cells]]\nlocks = ['sqlite']\nworkloads = ['mutex']\nseeds = [1, 2]\n";
+
+/// Starts a suite and waits until its first run is under way.
+fn begun(bench: &Bench) -> std::process::Child {
+    let child = std::process::Command::new(assert_cmd::cargo::cargo_bin("fencepost"))
+        .current_dir(bench.dir.path())
+        .args(["suite", "suite.toml", "--store", "store"])
+        .stdout(std::process::Stdio::null())
+        .stderr(std::process::Stdio::null())
+        .spawn()
+        .expect("started");
+    wait_until("a run begins", || processes_in(bench.dir.path()) >= 2 && history_grows(bench.dir.path()));
+    child
+}
+
+fn wait_until(what: &str, mut done: impl FnMut() -> bool) {
+    for _ in 0..200 {
+        if done() {
+            return;
+        }
+        std::thread::sleep(std::time::Duration::from_millis(100));
+    }
+    panic!("waited in vain until {what}");
+}
+
+fn history_grows(dir: &Path) -> bool {
+    let Ok(cells) = fs::read_dir(dir.join("store/latest/runs")) else { return false };
+    let history = |cell: fs::DirEntry| cell.path().join("latest/history.jsonl").metadata();
+    cells.flatten().filter_map(|cell| history(cell).ok()).any(|history| history.len() > 2_000)
+}
+
+/// How many processes work in this directory, which is this test's alone.
+fn processes_in(dir: &Path) -> usize {
+    let works_here =
+        |process: &fs::DirEntry| fs::read_link(process.path().join("cwd")).is_ok_and(|cwd| cwd == dir);
+    fs::read_dir("/proc").expect("/proc").flatten().filter(works_here).count()
+}
+
+fn signal(child: &std::process::Child, name: &str) {
+    let sent = std::process::Command::new("kill").args([name, &child.id().to_string()]).status();
+    assert!(sent.expect("kill").success());
+}
+
+#[test]
+fn an_interrupted_suite_heals_keeps_what_it_has_and_goes_on() {
+    let bench = Bench::new(LONG);
+    let mut child = begun(&bench);
+    signal(&child, "-INT");
+    assert_eq!(child.wait().expect("ended").code(), Some(130));
+    wait_until("all processes are gone", || processes_in(bench.dir.path()) == 0);
+    let suite = bench.suite();
+    assert_eq!(suite["cells"][0]["state"]["is"], "not-run");
+    bench.write(&LONG.replace("60s", "1s"));
+    let (out, _) = bench.run(&["--resume", "store/latest"], 0);
+    assert!(out.contains("2 cells: 2 passed"), "{out}");
+}
+
+#[test]
+fn a_killed_suite_takes_its_run_with_it() {
+    let bench = Bench::new(LONG);
+    let mut child = begun(&bench);
+    signal(&child, "-KILL");
+    child.wait().expect("ended");
+    wait_until("all processes are gone", || processes_in(bench.dir.path()) == 0);
 }
 
 #[test]

@@ -167,7 +167,8 @@ pub(crate) fn of_attempt(
         proven_until: FOREVER,
         held_within: None,
     };
-    let proof = proof_by_release(bounds, attempt, tenure.certain_end);
+    // A renewal that nobody recorded may have taken the lock anew as well as prolonged it: it adds no proof.
+    let proof = proof_by_release(bounds, attempt, bounds.lease_over(attempt, FOREVER, false));
     if attempt.outcome == Outcome::Ok {
         grant(ledger, bounds, attempt, stop, releases, &mut tenure);
         if let Some(proof) = proof {
@@ -197,11 +198,12 @@ fn proof_by_release<'a>(
     }
     let proof = attempt.releases().find(|release| release.released == Some(Released::Yes))?;
     let in_time = certain_end.is_none_or(|end| proof.call.start < end);
-    // A renewal of unknown outcome may have taken the lock anew in between: then it was not held throughout.
-    let doubtful = attempt
-        .renewals
-        .iter()
-        .any(|renewal| renewal.outcome == Outcome::Info && renewal.call.start < proof.call.end);
+    // A renewal under way while the release was, or of unknown outcome, may have taken the lock anew in between: then
+    // it was not held throughout.
+    let doubtful = attempt.renewals.iter().any(|renewal| match renewal.outcome {
+        Outcome::Ok => renewal.call.end > proof.call.start && renewal.call.start < proof.call.end,
+        Outcome::Info => renewal.call.start < proof.call.end,
+    });
     (in_time && !doubtful).then_some(proof)
 }
 

@@ -17,9 +17,10 @@ use tokio::{
     process::{Child, Command},
     runtime::Runtime,
     signal::unix::{SignalKind, signal},
+    sync::watch,
 };
 
-use crate::exit::Exit;
+use crate::{exit::Exit, parent};
 
 /// Beside its time a run needs some to start, to heal, to check and to draw.
 const GRACE: Duration = Duration::from_secs(60);
@@ -37,13 +38,16 @@ pub(super) struct Runner {
     program: PathBuf,
     dir: PathBuf,
     runtime: Runtime,
+    /// Becomes true at Ctrl-C or SIGTERM, also at one between two runs.
+    interrupted: watch::Receiver<bool>,
 }
 
 impl Runner {
     /// A runner for the suite in this directory.
     pub(super) fn new(dir: &Path) -> anyhow::Result<Self> {
         let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
-        Ok(Self { program: std::env::current_exe()?, dir: dir.to_owned(), runtime })
+        let interrupted = watch_signals(&runtime)?;
+        Ok(Self { program: std::env::current_exe()?, dir: dir.to_owned(), runtime, interrupted })
     }
 
     /// Runs the cell once, with this seed.
@@ -70,18 +74,17 @@ impl Runner {
             .arg("--store")
             .arg(store)
             .env("NO_COLOR", "1")
+            .envs([parent::variable()])
             .stdin(Stdio::null())
             .stdout(log.try_clone()?)
             .stderr(log)
             .kill_on_drop(true)
             .spawn()?;
-        let mut interrupt = signal(SignalKind::interrupt())?;
-        let mut terminate = signal(SignalKind::terminate())?;
+        let mut interrupted = self.interrupted.clone();
         let limit = result.cell.time * 3 + GRACE;
         let interrupted = tokio::select! {
             status = child.wait() => return Ok(code_of(status?)),
-            _ = interrupt.recv() => true,
-            _ = terminate.recv() => true,
+            _ = interrupted.wait_for(|interrupted| *interrupted) => true,
             () = tokio::time::sleep(limit) => false,
         };
         ask_to_end(&child);
@@ -91,6 +94,21 @@ impl Runner {
         }
         Ok(if interrupted { Exit::Interrupted as u8 } else { Exit::Internal as u8 })
     }
+}
+
+fn watch_signals(runtime: &Runtime) -> anyhow::Result<watch::Receiver<bool>> {
+    let _inside = runtime.enter();
+    let (say, interrupted) = watch::channel(false);
+    for kind in [SignalKind::interrupt(), SignalKind::terminate()] {
+        let (mut signals, say) = (signal(kind)?, say.clone());
+        runtime.spawn(async move {
+            signals.recv().await;
+            say.send_replace(true);
+            // The sender must live on: a closed channel would look like a signal.
+            std::future::pending::<()>().await;
+        });
+    }
+    Ok(interrupted)
 }
 
 fn ask_to_end(child: &Child) {

@@ -88,18 +88,18 @@ impl Seeker<'_> {
         match once.verdict {
             Some(verdict) if code <= Exit::Missing as u8 => judge(result, &verdict),
             _ => {
-                result.state = self.without_verdict(result, code, started);
+                result.state = without_verdict(code, started, result.cell.skip_if_impossible, self.no_skip);
                 result.reasons = vec![once.error];
             }
         }
     }
+}
 
-    /// A cell that this machine, or nobody, can run is skipped; all else is broken.
-    fn without_verdict(&self, result: &CellResult, code: u8, started: bool) -> CellState {
-        let cannot = code == Exit::Rights as u8 || (code == Exit::Backend as u8 && !started);
-        let impossible = code == Exit::Usage as u8 && result.cell.skip_if_impossible;
-        if impossible || (cannot && !self.no_skip) { CellState::Skipped } else { CellState::Broken { code } }
-    }
+/// A cell that this machine, or nobody, can run is skipped; all else is broken.
+fn without_verdict(code: u8, started: bool, skip_if_impossible: bool, no_skip: bool) -> CellState {
+    let cannot = code == Exit::Rights as u8 || (code == Exit::Backend as u8 && !started);
+    let impossible = code == Exit::Usage as u8 && skip_if_impossible;
+    if impossible || (cannot && !no_skip) { CellState::Skipped } else { CellState::Broken { code } }
 }
 
 /// Judges a cell by its last run; what is required may have been found by any of its runs.
@@ -164,6 +164,23 @@ mod tests {
         judge(&mut result, &verdict(&["lost-update"]));
         assert_eq!(outcome(&result), Outcome::Expected);
         assert!(result.reasons.is_empty());
+    }
+
+    #[test]
+    fn what_this_machine_cannot_run_is_skipped_and_what_fails_is_not() {
+        let (backend, rights, usage) = (Exit::Backend as u8, Exit::Rights as u8, Exit::Usage as u8);
+        let broken = |code| CellState::Broken { code };
+        for (code, started, impossible, no_skip, state) in [
+            (backend, false, false, false, CellState::Skipped),
+            (backend, true, false, false, broken(backend)),
+            (backend, false, false, true, broken(backend)),
+            (rights, true, false, false, CellState::Skipped),
+            (rights, true, false, true, broken(rights)),
+            (usage, false, true, true, CellState::Skipped),
+            (usage, false, false, false, broken(usage)),
+        ] {
+            assert_eq!(without_verdict(code, started, impossible, no_skip), state, "{code} {started}");
+        }
     }
 
     #[test]

@@ -54,7 +54,7 @@ pub(crate) struct Hold {
     pub(crate) attempt: u64,
     pub(crate) process: String,
     pub(crate) lock: String,
-    /// The acquire was called.
+    /// It may have been held from here: the acquire was called, or the request sent that was granted.
     pub(crate) called: u64,
     /// The acquire returned: held for certain from here.
     pub(crate) begin: u64,
@@ -260,7 +260,7 @@ impl Reading {
             attempt,
             process: operation.process.clone(),
             lock: operation.lock.clone().unwrap_or_default(),
-            called: operation.start,
+            called: from.min(operation.end),
             begin: operation.end,
             segments: vec![(operation.end, term.max(operation.end))],
             believed_end: u64::MAX,
@@ -283,7 +283,8 @@ impl Reading {
         let Header { rho, epsilon_ns, contract, .. } = &self.recording.header;
         let granularity_ms = contract.as_ref().map_or(0, |contract| contract.granularity_ms);
         let term_ns = ttl_ms as f64 * 1e6 * (1.0 - rho);
-        (from + term_ns as u64).saturating_sub(epsilon_ns + granularity_ms * 1_000_000)
+        let uncertain_ns = granularity_ms.saturating_mul(1_000_000).saturating_add(*epsilon_ns);
+        from.saturating_add(term_ns as u64).saturating_sub(uncertain_ns)
     }
 
     /// Closes what is open: operations and faults last to the end, holds to release, notice, death or end.
@@ -298,7 +299,7 @@ impl Reading {
             }
         }
         for fault in &mut self.recording.faults {
-            fault.end = fault.end.min(end);
+            fault.end = fault.end.min(end).max(fault.begin);
         }
         let (disbelief, deaths) = (&self.disbelief, &self.deaths);
         for hold in &mut self.recording.holds {

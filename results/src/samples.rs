@@ -1,6 +1,6 @@
 //! Plans, verdicts and histories for this crate's tests.
 
-use std::collections::BTreeMap;
+use std::{cell::Cell, collections::BTreeMap};
 
 use fencepost_checker::{
     history::Function,
@@ -293,4 +293,61 @@ fn suite_of(text: &str) -> SuiteResult {
         command: "fencepost suite nightly.toml".to_owned(),
         cells: (1..).zip(cells).map(|(number, cell)| CellResult::new(number, cell)).collect(),
     }
+}
+
+/// A history without sense, and a verdict to go with it: whatever is read must be drawn.
+pub(crate) fn chaos(seed: u64) -> (String, Verdict) {
+    let state = Cell::new(seed.wrapping_mul(0x9E37_79B9_7F4A_7C15) | 1);
+    let random = |below: u64| {
+        // xorshift64 (Marsaglia 2003)
+        let mut x = state.get();
+        x ^= x << 13;
+        x ^= x >> 7;
+        x ^= x << 17;
+        state.set(x);
+        x % below
+    };
+    let mut script = Script::new();
+    let (mut now, operations) = (0.0, random(400));
+    for number in 0..operations {
+        now += random(1 << random(12)) as f64 / 7.0;
+        let who = format!("c{}", random(14) + 1);
+        let f = ["acquire", "release", "write", "read", "renew", "held"][random(6) as usize];
+        let kind = ["ok", "ok", "fail", "info"][random(4) as usize];
+        let (attempt, token) = (random(number + 1), random(1 << random(40)));
+        let ttl = if random(20) == 0 { u64::MAX } else { random(2_000) };
+        let key = if matches!(f, "read" | "write") { r#""key":"k","# } else { "" };
+        let more = format!(
+            r#"{key}"value":{{"token":{token},"ttl_ms":{ttl},"write_id":{number},"position":{number}}}"#
+        );
+        let length = random(1 << random(10)) as f64 / 5.0;
+        script.operation(now, now + length, &format!("{who}/{number}"), f, attempt, kind, &more);
+        if random(15) == 0 {
+            let phase = ["begin", "end", "skipped"][random(3) as usize];
+            script.fault(now, phase, random(6), ["c1", "lock/redis", "resource"][random(3) as usize]);
+        }
+        if random(25) == 0 {
+            script.event(
+                now,
+                &who,
+                "info",
+                "renewed",
+                attempt,
+                now,
+                &format!(r#""value":{{"ttl_ms":{ttl}}}"#),
+            );
+            script.event(now, &who, "info", "lost", attempt, now, r#""value":{}"#);
+        }
+    }
+    let mut verdict = stale_write_verdict();
+    for anomaly in &mut verdict.anomalies {
+        anomaly.at_ns = random(1 << random(63));
+        anomaly.witness = (0..random(30)).map(|_| random(2 * operations + 1)).collect();
+        anomaly.id = "x".repeat(random(1 << random(9)) as usize);
+        for meeting in &mut anomaly.intervals {
+            meeting.attempt = random(operations + 1);
+            meeting.begin_ns = random(1 << random(60));
+        }
+    }
+    (script.text(), verdict)
 }

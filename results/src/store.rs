@@ -227,6 +227,9 @@ impl RunDir {
         let run = Self { path: path.to_owned() };
         match fs::metadata(run.history_path()) {
             Ok(_) => Ok(run),
+            Err(_) if path.join("suite.json").is_file() => {
+                Err(missing("it is a suite's; its runs are in runs/".to_owned()))
+            }
             Err(error) => Err(missing(format!("no {} in it: {error}", Self::HISTORY))),
         }
     }

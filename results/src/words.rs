@@ -73,7 +73,10 @@ pub fn counts(counts: &Counts) -> Vec<(&'static str, u64)> {
 #[must_use]
 pub fn bound(holds: u64) -> Option<String> {
     (holds > 0).then(|| {
-        format!("{holds} holds without one: fewer than {:.2} % are bad, at 95 %", 300.0 / holds as f64)
+        format!(
+            "{holds} holds without a violation: fewer than {:.2} % are bad, at 95 %",
+            300.0 / holds as f64
+        )
     })
 }
 
@@ -86,7 +89,8 @@ pub fn advice(id: &str) -> Option<&'static str> {
              on every access, reads too, and run again with --fence token."
         }
         "lost-update" => {
-            "A fence on writes alone does not protect a read-modify-write. Let reads carry the token, too: --fence token."
+            "Let the resource check a fencing token on every access, reads too (--fence token): a fence on writes alone \
+             does not protect a read-modify-write."
         }
         "double-grant" => {
             "The service itself granted twice. Look at what it forgot or let slip: data lost at a restart or failover, \
@@ -140,6 +144,6 @@ mod tests {
     #[test]
     fn a_clean_run_says_how_much_it_proves() {
         assert_eq!(bound(0), None);
-        assert_eq!(bound(300).unwrap(), "300 holds without one: fewer than 1.00 % are bad, at 95 %");
+        assert_eq!(bound(300).unwrap(), "300 holds without a violation: fewer than 1.00 % are bad, at 95 %");
     }
 }

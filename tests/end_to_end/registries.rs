@@ -91,8 +91,7 @@ fn several_actors_keys_and_faults_at_once() {
 
 #[test]
 fn a_waiting_acquire_waits() {
-    let words =
-        ["--lock", "sqlite", "--workload", "mutex", "--wait", "5s", "--hold", "30ms", "--time", "2s"];
+    let words = ["--lock", "sqlite", "--workload", "mutex", "--wait", "5s", "--hold", "30ms", "--time", "2s"];
     let test = Test::run(&words);
     assert_eq!(test.code, 0, "{}", test.stderr);
     assert_eq!(
@@ -109,6 +108,11 @@ fn a_run_ends_at_the_first_violation_if_asked() {
     let test = Test::run(&["--lock", "none", "--workload", "mutex", "--time", "30s", "--stop-on-violation"]);
     assert_eq!(test.code, 1, "{}", test.stderr);
     assert!(begin.elapsed().as_secs() < 10, "it went on for {:?}", begin.elapsed());
+    let begin = std::time::Instant::now();
+    let hazard = ["--workload", "mutex", "--nemesis", "pause-holder", "--ttl", "300ms", "--time", "3s"];
+    let test = Test::run(&[&hazard[..], &["--stop-on-violation"]].concat());
+    assert!(test.found("belief-overlap") > 0, "{}", test.stderr);
+    assert!(begin.elapsed().as_secs() >= 3, "a hazard is no violation: it ended after {:?}", begin.elapsed());
 }
 
 #[test]

@@ -105,7 +105,7 @@ fn page(run: &RunDir, finished: &Finished) -> Result<Page, String> {
         judged: judged(finished.judgement.outcome).to_owned(),
         reasons: finished.judgement.reasons.clone(),
         unfinished: finished.unfinished,
-        next: next(verdict),
+        next: next(finished),
         command: finished.plan.as_ref().map(|plan| plan.command.clone()),
         directory: run.path().display().to_string(),
         timeline: timeline_svg(finished)?,
@@ -127,22 +127,39 @@ fn judged(outcome: Outcome) -> &'static str {
     }
 }
 
-fn next(verdict: &Verdict) -> Vec<String> {
+fn next(finished: &Finished) -> Vec<String> {
+    let verdict = &finished.verdict;
+    let fenced = finished.plan.as_ref().is_some_and(|plan| plan.fence != "none");
+    let rejected = verdict.counts.writes_rejected;
+    let mut next: Vec<String> = Vec::new();
+    if verdict.valid == Valid::True && fenced && rejected > 0 {
+        next.push(format!("Keep the fence: it turned {rejected} writes away, and nothing was harmed."));
+    } else {
+        next.extend(advice(verdict));
+    }
+    if verdict.valid == Valid::Unknown {
+        next.push("Run longer, or with more clients: the run did not show enough to judge it.".to_owned());
+    }
+    if verdict.valid == Valid::True {
+        next.extend(
+            words::bound(verdict.counts.holds)
+                .map(|bound| format!("How much this proves: {bound}. Run longer for more.")),
+        );
+    }
+    next
+}
+
+/// What to do about the findings, the gravest first, each advice once.
+fn advice(verdict: &Verdict) -> Vec<String> {
     let certain = verdict.anomalies.iter().filter(|anomaly| anomaly.count > 0);
-    let mut advice: Vec<String> = Vec::new();
+    let mut all: Vec<String> = Vec::new();
     for text in certain.filter_map(|anomaly| words::advice(&anomaly.id)) {
-        if !advice.iter().any(|known| known == text) {
-            advice.push(text.to_owned());
+        if !all.iter().any(|known| known == text) {
+            all.push(text.to_owned());
         }
     }
-    advice.truncate(3);
-    if verdict.valid == Valid::Unknown {
-        advice.push("Run longer, or with more clients: the run did not show enough to judge it.".to_owned());
-    }
-    if advice.is_empty() {
-        advice.extend(words::bound(verdict.counts.holds));
-    }
-    advice
+    all.truncate(3);
+    all
 }
 
 fn timeline_svg(finished: &Finished) -> Result<String, String> {

@@ -175,7 +175,10 @@ mod tests {
         }
         let summary = read("summary.md");
         assert!(summary.contains("5 cells: 2 passed, 1 failed, 1 unknown, 1 skipped"), "{summary}");
-        assert!(summary.contains("| redis/counter/none/none | passed | 300 holds without one"), "{summary}");
+        assert!(
+            summary.contains("| redis/counter/none/none | passed | 300 holds without a violation"),
+            "{summary}"
+        );
         assert!(read("matrix.html").contains("runs/redis_counter/latest/report.html"));
     }
 

@@ -27,8 +27,8 @@ pub(super) fn draw(scene: &mut Scene, view: &View<'_>, layout: &Layout) {
             Lane::Client(client) => view.faults_of(client),
             Lane::Key(_) => resource_faults(view),
         };
-        for fault in faults {
-            draw_fault(scene, layout, place, fault);
+        for fault in &faults {
+            draw_fault(scene, layout, place, fault, &faults);
         }
     }
     draw_finding(scene, view, layout);
@@ -42,7 +42,7 @@ pub(super) fn draw(scene: &mut Scene, view: &View<'_>, layout: &Layout) {
     draw_link(scene, view, layout);
 }
 
-fn draw_fault(scene: &mut Scene, layout: &Layout, place: &Place, fault: &Fault) {
+fn draw_fault(scene: &mut Scene, layout: &Layout, place: &Place, fault: &Fault, all: &[&Fault]) {
     let (left, right) = (layout.x(fault.begin), layout.x(fault.end));
     let right = right.max(left + 1.5).min(layout.plot.right);
     scene.fill(Rect::new(left, place.rect.top, right, place.rect.bottom), Color::Fault, FAULT_ALPHA);
@@ -51,7 +51,12 @@ fn draw_fault(scene: &mut Scene, layout: &Layout, place: &Place, fault: &Fault) 
     let fits_right = font::width(&text, LABEL_SIZE) <= layout.plot.right - left - 6.0;
     if fits_right {
         scene.label((left + 4.0, y), Align::Left, &text, LABEL_SIZE, Color::Ink);
-    } else if left - 4.0 - font::width(&text, LABEL_SIZE) >= layout.plot.left {
+        return;
+    }
+    let begin = left - 4.0 - font::width(&text, LABEL_SIZE);
+    // Within another fault's band it would be taken for that one's name.
+    let in_other = all.iter().any(|other| layout.x(other.end) > begin && layout.x(other.begin) < left);
+    if begin >= layout.plot.left && !in_other {
         scene.label((left - 4.0, y), Align::Right, &text, LABEL_SIZE, Color::Ink);
     }
 }
@@ -76,6 +81,7 @@ fn draw_finding(scene: &mut Scene, view: &View<'_>, layout: &Layout) {
     let others = view.other_findings.iter().map(|(at, id)| (*at, id.as_str()));
     for (place, (at, id)) in named.into_iter().chain(others).enumerate() {
         let text = if place == 0 { format!("{id} at {:.1} ms", at as f64 / 1e6) } else { id.to_owned() };
+        let text = font::fit(&text, LABEL_SIZE, layout.plot.width() / 2.0);
         let half = font::width(&text, LABEL_SIZE) / 2.0;
         let x = layout.x(at);
         let middle = x.clamp(layout.plot.left + half, layout.plot.right - half);
@@ -237,6 +243,7 @@ fn draw_operation(scene: &mut Scene, view: &View<'_>, layout: &Layout, operation
     if x - left > 2.0 * RADIUS {
         scene.line(&[(left, y), (x, y)], color, 2);
         scene.line(&[(left, y - 3.0), (left, y + 3.0)], color, 2);
+        scene.take(Rect::new(left, y - 2.0, x, y + 2.0));
     }
     let x = inside(layout, x);
     draw_mark(scene, mark, (x, y), color);

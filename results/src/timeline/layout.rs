@@ -203,7 +203,7 @@ fn pack(holds: &[&Hold]) -> Vec<(u64, usize)> {
     let mut free_from: Vec<u64> = Vec::new();
     let mut rows = Vec::new();
     for hold in holds {
-        let row = free_from.iter().position(|end| *end <= hold.begin).unwrap_or(free_from.len());
+        let row = free_from.iter().position(|end| *end <= hold.called).unwrap_or(free_from.len());
         if row >= HOLD_ROWS_MAX {
             continue;
         }

@@ -112,4 +112,20 @@ mod tests {
         keep("crowded", &scene);
         assert_tidy(&scene);
     }
+
+    #[test]
+    fn no_history_breaks_a_picture() {
+        for seed in 0..150 {
+            let (text, verdict) = samples::chaos(seed);
+            let recording = Recording::parse(text.as_bytes()).unwrap();
+            let scene = scene(&recording, Some(&verdict));
+            assert_tidy(&scene);
+            assert!(scene.marks() <= MARKS_MAX, "{} marks for seed {seed}", scene.marks());
+            for plot in crate::plots::PLOTS {
+                if let Some(scene) = (plot.scene)(&recording, Some(&verdict)) {
+                    assert_tidy(&scene);
+                }
+            }
+        }
+    }
 }

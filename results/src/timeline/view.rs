@@ -263,7 +263,7 @@ fn quiet_window(recording: &Recording) -> (u64, u64) {
     let mut starts: Vec<u64> =
         recording.operations.iter().map(|o| o.start).filter(|start| *start >= from).collect();
     starts.sort_unstable();
-    let full = starts.get(OPERATIONS_MAX).map_or(u64::MAX, |start| start - 1);
+    let full = starts.get(OPERATIONS_MAX).map_or(u64::MAX, |start| start.saturating_sub(1));
     (from, (from + length).min(full).max(from + WINDOW_MIN_NS))
 }
 
@@ -272,7 +272,7 @@ fn longest_lease(recording: &Recording) -> u64 {
     recording
         .holds
         .iter()
-        .filter_map(|hold| hold.expiries().next().map(|at| at - hold.called))
+        .filter_map(|hold| hold.expiries().next().map(|at| at.saturating_sub(hold.called)))
         .max()
         .unwrap_or(0)
 }

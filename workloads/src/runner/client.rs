@@ -353,10 +353,10 @@ impl Client {
     fn hear_reply(self: &Arc<Self>, reply: Reply) {
         match reply {
             Reply::Opened => {
-                let _ = self.opened.send(Some(Ok(())));
+                self.opened.send_replace(Some(Ok(())));
             }
             Reply::Broken { why } => {
-                let _ = self.opened.send(Some(Err(why)));
+                self.opened.send_replace(Some(Err(why)));
             }
             Reply::Done { actor, end, .. } => self.done.send_modify(|done| {
                 if let Some(done) = done.get_mut(actor as usize) {

@@ -13,9 +13,10 @@ use std::{
 };
 
 use fencepost_checker::{
+    anomalies,
     history::{Cause, Event, Function, Header, Kind, Value},
     plan::Plan,
-    verdict::Verdict,
+    verdict::{Severity, Verdict},
 };
 use fencepost_nemesis::{
     capability,
@@ -86,6 +87,16 @@ pub struct Status {
     pub faults: Vec<&'static str>,
     /// Certain findings so far, by anomaly.
     pub found: Vec<(&'static str, u64)>,
+}
+
+impl Status {
+    /// Is one of the findings a violation, rather than a hazard?
+    #[must_use]
+    pub fn has_violation(&self) -> bool {
+        let is_violation =
+            |id: &str| anomalies::find(id).is_some_and(|kind| kind.severity == Severity::Violation);
+        self.found.iter().any(|(id, _)| is_violation(id))
+    }
 }
 
 /// What a run came to.
@@ -235,7 +246,7 @@ impl Conductor {
             if let Some(failure) = self.failure().await {
                 return Ending { failure: Some(failure), ..Ending::default() };
             }
-            if self.shared.plan.stop_on_violation && !status.found.is_empty() {
+            if self.shared.plan.stop_on_violation && status.has_violation() {
                 break;
             }
         }
