@@ -165,6 +165,20 @@ pub trait Lock: Sync {
     async fn open(&self, options: &Options, opening: Opening) -> Result<Arc<dyn LockClient>, OpenError>;
 }
 
+/// How long a grant is still good for, milliseconds: the ttl less what passed since its term began.
+#[must_use]
+pub fn validity_ms(ttl: Duration, granted_after_ns: u64, now_ns: u64) -> i64 {
+    let elapsed_ms = now_ns.saturating_sub(granted_after_ns).div_ceil(1_000_000);
+    ttl.as_millis() as i64 - elapsed_ms as i64
+}
+
+/// What a careful library says of a grant that came too late to be worth anything. The lock was held for a while, if
+/// to nobody's use: the outcome is not "no effect" but unknown.
+#[must_use]
+pub fn too_late() -> OpError {
+    error(Cause::Timeout, Source::Library, "granted, but its lease had run out before the answer came")
+}
+
 /// Takes a polling lock: tries until it is granted or the wait is over.
 pub async fn poll<T, F>(wait: Duration, mut attempt: impl FnMut() -> F) -> Outcome<T>
 where

@@ -21,7 +21,10 @@ use rand::Rng as _;
 use redis::{AsyncConnectionConfig, FromRedisValue, RedisError, Script, aio::MultiplexedConnection};
 
 use crate::{
-    lock::{Call, Grant, Lock, LockClient, OpError, OpenError, Opening, Outcome, Renewal, error, poll},
+    lock::{
+        Call, Grant, Lock, LockClient, OpError, OpenError, Opening, Outcome, Renewal, error, poll, too_late,
+        validity_ms,
+    },
     resource::ResourceClient,
     server::{ServerSpec, redis::RedisServer},
     worker::Notices,
@@ -240,6 +243,12 @@ struct Failed {
     error: OpError,
 }
 
+impl Failed {
+    fn granted_too_late() -> Self {
+        Self { may_have_acted: true, error: too_late() }
+    }
+}
+
 impl<T> From<Failed> for Outcome<T> {
     fn from(failed: Failed) -> Self {
         if failed.may_have_acted { Self::Info(failed.error) } else { Self::Fail(failed.error) }
@@ -375,17 +384,19 @@ impl Inner {
             ),
         };
         let Some(taken) = self.take(call, &owner).await? else { return Ok(None) };
+        if validity_ms(call.ttl, taken.granted_after, self.clock.now_ns()) <= 0 {
+            // A lease that is over needs no giving back.
+            return Err(Failed::granted_too_late());
+        }
         token = token.or(taken.token);
         if matches!(self.form.token, Token::After | Token::Resource) {
             call.gate("acquire.between").await;
             token = Some(self.late_token(call).await?);
         }
-        let ttl_ms = call.ttl.as_millis() as u64;
-        let elapsed_ms = (self.clock.now_ns() - taken.granted_after).div_ceil(1_000_000);
         let grant = Grant {
             token,
-            validity_ms: Some(ttl_ms as i64 - elapsed_ms as i64),
-            ttl_ms: Some(ttl_ms),
+            validity_ms: Some(validity_ms(call.ttl, taken.granted_after, self.clock.now_ns())),
+            ttl_ms: Some(call.ttl.as_millis() as u64),
             owner: owner.clone(),
             granted_after: taken.granted_after,
             granted_by: taken.granted_by,

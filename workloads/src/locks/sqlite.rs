@@ -17,7 +17,10 @@ use fencepost_nemesis::clock::raw::RunClock;
 use rusqlite::{Connection, OptionalExtension, TransactionBehavior};
 
 use crate::{
-    lock::{Call, Grant, Lock, LockClient, OpenError, Opening, Outcome, Renewal, error, poll},
+    lock::{
+        Call, Grant, Lock, LockClient, OpenError, Opening, Outcome, Renewal, error, poll, too_late,
+        validity_ms,
+    },
     server::ServerSpec,
 };
 
@@ -127,12 +130,14 @@ impl Client {
             Outcome::Ok(Some((token, granted_after, granted_by))) => {
                 let key = (call.process.clone(), call.lock.clone());
                 self.holds.lock().unwrap_or_else(PoisonError::into_inner).insert(key, owner.clone());
-                let ttl_ms = ttl.as_millis() as u64;
-                let elapsed_ms = (self.clock.now_ns() - granted_after).div_ceil(1_000_000);
+                let validity_ms = validity_ms(ttl, granted_after, self.clock.now_ns());
+                if validity_ms <= 0 {
+                    return Outcome::Info(too_late());
+                }
                 Outcome::Ok(Grant {
                     token: Some(token),
-                    validity_ms: Some(ttl_ms as i64 - elapsed_ms as i64),
-                    ttl_ms: Some(ttl_ms),
+                    validity_ms: Some(validity_ms),
+                    ttl_ms: Some(ttl.as_millis() as u64),
                     owner,
                     granted_after,
                     granted_by,
