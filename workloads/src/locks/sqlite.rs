@@ -64,13 +64,32 @@ impl Lock for Sqlite {
     }
 
     async fn open(&self, _: &Options, opening: Opening) -> Result<Arc<dyn LockClient>, OpenError> {
-        let connection = connect(&opening.scratch.join("lock.sqlite"))
+        let connection = connect_patiently(&opening.scratch.join("lock.sqlite"))
+            .await
             .map_err(|error| OpenError { lock: "sqlite", why: error.to_string() })?;
         Ok(Arc::new(Client {
             connection: Arc::new(Mutex::new(connection)),
             clock: opening.clock,
             holds: Mutex::new(HashMap::new()),
         }))
+    }
+}
+
+/// All clients open the database at once, and the switch to the write-ahead log does not wait for others.
+async fn connect_patiently(path: &Path) -> rusqlite::Result<Connection> {
+    const BETWEEN_TRIES: Duration = Duration::from_millis(5);
+    const TRIES: u32 = 400;
+    let mut tries = 0;
+    loop {
+        tries += 1;
+        match connect(path) {
+            Err(rusqlite::Error::SqliteFailure(failure, _))
+                if failure.code == rusqlite::ErrorCode::DatabaseBusy && tries < TRIES =>
+            {
+                tokio::time::sleep(BETWEEN_TRIES).await;
+            }
+            result => return result,
+        }
     }
 }
 

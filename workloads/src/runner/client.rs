@@ -79,14 +79,39 @@ pub enum ClientError {
 /// What an actor of a client is doing.
 #[derive(Debug, Default)]
 struct ActorState {
-    /// The operation that was called and has not returned.
-    open: Option<Event<'static>>,
+    /// The line of the operation that was called and has not returned; empty: none. Kept as bytes, since almost
+    /// every one is forgotten unread.
+    open: Vec<u8>,
+    /// What it is, and when it was called.
+    open_call: Option<(Function, Option<u64>)>,
     /// The last completion, for whoever drives step by step.
     completed: Option<Event<'static>>,
     last_attempt: u64,
     waiting_at_point: bool,
     /// The attempt whose loss the library told of.
     lost_attempt: Option<u64>,
+}
+
+impl ActorState {
+    fn hear(&mut self, event: &Event<'_>, line: &[u8], drive: Drive) {
+        self.last_attempt = self.last_attempt.max(event.attempt.unwrap_or(0));
+        match event.kind {
+            Kind::Invoke => {
+                self.open.clear();
+                self.open.extend_from_slice(line);
+                self.open_call = Some((event.f.clone(), event.start));
+            }
+            Kind::Info if event.f == Function::Lost => self.lost_attempt = event.attempt,
+            // What a library does in the background has no invocation and closes nothing.
+            _ if self.open_call.as_ref().is_some_and(|(f, start)| *f == event.f && *start == event.start) => {
+                self.open_call = None;
+                if drive == Drive::Stepwise {
+                    self.completed = Some(event.clone().into_owned());
+                }
+            }
+            _ => {}
+        }
+    }
 }
 
 /// A client's process and its reader.
@@ -242,9 +267,12 @@ impl Client {
         self.read_lines(stdout).await;
         let status = child.wait().await.map_or_else(|error| error.to_string(), |status| status.to_string());
         let now = self.conduct.clock.now_ns();
-        let open: Vec<_> = self.actors().values_mut().filter_map(|state| state.open.take()).collect();
-        for invoke in open {
-            self.conduct.recorder.append(unanswered(invoke, now));
+        for state in self.actors().values_mut() {
+            if state.open_call.take().is_some()
+                && let Ok(invoke) = serde_json::from_slice::<Event<'_>>(&state.open)
+            {
+                self.conduct.recorder.append(unanswered(invoke, now));
+            }
         }
         let value = Value { reason: Some(status.clone().into()), ..Value::default() };
         self.conduct.recorder.note(&self.process, Function::Exit, value);
@@ -292,18 +320,31 @@ impl Client {
             }
         }
         match serde_json::from_slice::<Event<'_>>(line) {
-            Ok(event) => self.hear_event(event),
+            Ok(event) => self.hear_event(event, line),
             Err(_) => self.misspeak(line),
         }
+    }
+
+    /// It said something that is no line of the protocol.
+    fn misspoken(&self) -> Option<ClientError> {
+        let line = self.misspoke.lock().unwrap_or_else(PoisonError::into_inner).clone()?;
+        Some(ClientError::Line { process: self.process.clone(), line })
     }
 
     fn misspeak(&self, line: &[u8]) {
         const SHOWN: usize = 200;
         let shown: String = String::from_utf8_lossy(line).trim_end().chars().take(SHOWN).collect();
+        self.say_broken(&format!("it wrote a line that is not of the protocol: {shown}"));
         self.misspoke.lock().unwrap_or_else(PoisonError::into_inner).get_or_insert(shown);
     }
 
-    fn hear_event(&self, event: Event<'_>) {
+    /// From here on nobody can say what the client did: the verdict is unknown.
+    fn say_broken(&self, why: &str) {
+        let value = Value { reason: Some(why.into()), ..Value::default() };
+        self.conduct.recorder.note(&self.process, Function::Other("broken".to_owned()), value);
+    }
+
+    fn hear_event(&self, event: Event<'_>, line: &[u8]) {
         self.tell_nemesis(&event);
         {
             let mut actors = self.actors();
@@ -311,22 +352,10 @@ impl Client {
                 actors.insert(event.process.clone().into_owned(), ActorState::default());
             }
             if let Some(state) = actors.get_mut(&*event.process) {
-                state.last_attempt = state.last_attempt.max(event.attempt.unwrap_or(0));
-                match event.kind {
-                    Kind::Invoke => state.open = Some(event.clone().into_owned()),
-                    Kind::Info if event.f == Function::Lost => state.lost_attempt = event.attempt,
-                    // Background renewals have no invocation and close nothing.
-                    _ if state.open.as_ref().is_some_and(|open| open.f == event.f) => {
-                        state.open = None;
-                        if self.conduct.plan.drive == Drive::Stepwise {
-                            state.completed = Some(event.clone().into_owned());
-                        }
-                    }
-                    _ => {}
-                }
+                state.hear(&event, line, self.conduct.plan.drive);
             }
         }
-        self.conduct.recorder.append(event);
+        self.conduct.recorder.append_line(event, line);
     }
 
     fn tell_nemesis(&self, event: &Event<'_>) {
@@ -478,7 +507,8 @@ impl Handle {
 
     /// Why the client cannot go on.
     pub(crate) fn failure(&self) -> Option<ClientError> {
-        self.state.failure.lock().unwrap_or_else(PoisonError::into_inner).clone()
+        let gone = self.state.failure.lock().unwrap_or_else(PoisonError::into_inner).clone();
+        gone.or_else(|| self.state.current().and_then(|client| client.misspoken()))
     }
 
     /// No further tenure begins, no further process, no further fault at a point.
@@ -530,6 +560,7 @@ async fn live(state: Arc<Life>, conduct: Arc<Conduct>, place: u32, until_ns: u64
             return;
         }
         if let Some(failure) = why_gone(&client) {
+            client.say_broken("its process ended in the middle of the run");
             *state.failure.lock().unwrap_or_else(PoisonError::into_inner) = Some(failure);
             return;
         }
@@ -550,10 +581,10 @@ async fn live(state: Arc<Life>, conduct: Arc<Conduct>, place: u32, until_ns: u64
 
 /// Why a process is gone that the nemesis did not kill.
 fn why_gone(client: &Client) -> Option<ClientError> {
-    let process = client.process.clone();
-    if let Some(line) = client.misspoke.lock().unwrap_or_else(PoisonError::into_inner).clone() {
-        return Some(ClientError::Line { process, line });
+    if let Some(error) = client.misspoken() {
+        return Some(error);
     }
+    let process = client.process.clone();
     let status = client.status.lock().unwrap_or_else(PoisonError::into_inner).clone().unwrap_or_default();
     // SIGKILL is the nemesis's way, and nobody else's in a run of its own.
     (!status.contains("SIGKILL") && !status.contains("signal: 9")).then(|| ClientError::Died {

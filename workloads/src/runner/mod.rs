@@ -349,7 +349,7 @@ async fn dump(shared: &Conduct) -> Result<(), OpError> {
 }
 
 /// An operation that its process cannot complete any more: nobody knows what became of it.
-fn unanswered(invoke: Event<'static>, now_ns: u64) -> Event<'static> {
+fn unanswered(invoke: Event<'_>, now_ns: u64) -> Event<'_> {
     let error = crate::lock::error(
         Cause::Unavailable,
         fencepost_checker::history::Source::Library,

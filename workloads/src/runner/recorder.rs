@@ -31,6 +31,9 @@ pub struct RecordError {
 /// Lines wait in memory for at most this long: a killed run loses no more.
 const FLUSH_EVERY: Duration = Duration::from_millis(2);
 
+/// How a worker's line begins: it does not know its place in the history.
+const UNPLACED: &[u8] = br#"{"index":0,"time":0,"#;
+
 /// Appends events to the history and feeds them to the checker.
 pub struct Recorder {
     clock: RunClock,
@@ -82,16 +85,31 @@ impl Recorder {
     }
 
     /// Appends an event; its index and time are set here.
-    pub fn append(&self, mut event: Event<'_>) {
+    pub fn append(&self, event: Event<'_>) {
+        self.append_with(event, |event, bytes| {
+            // Neither keys nor values of an event can fail to serialise.
+            let _ = serde_json::to_writer(bytes, event);
+        });
+    }
+
+    /// Appends an event of which a worker wrote the line: the line is taken over as it is, but for its place.
+    pub fn append_line(&self, event: Event<'_>, line: &[u8]) {
+        let Some(rest) = line.strip_prefix(UNPLACED) else { return self.append(event) };
+        self.append_with(event, |event, bytes| {
+            // Writing to memory does not fail.
+            let _ = write!(bytes, r#"{{"index":{},"time":{},"#, event.index, event.time);
+            bytes.extend_from_slice(rest);
+        });
+    }
+
+    fn append_with(&self, mut event: Event<'_>, write: impl FnOnce(&Event<'_>, &mut Vec<u8>)) {
         let mut inner = self.inner();
         let Inner { bytes, next_index, checker: Some(checker), .. } = &mut *inner else { return };
         event.index = *next_index;
         event.time = self.clock.now_ns();
         *next_index += 1;
-        // Neither keys nor values of an event can fail to serialise.
-        if serde_json::to_writer(&mut *bytes, &event).is_ok() {
-            bytes.push(b'\n');
-        }
+        write(&event, bytes);
+        bytes.push(b'\n');
         checker.push(&event);
         if matches!(event.kind, Kind::Ok | Kind::Fail) {
             self.operations.fetch_add(1, Ordering::Relaxed);
