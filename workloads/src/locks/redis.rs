@@ -385,7 +385,9 @@ impl Inner {
         };
         let Some(taken) = self.take(call, &owner).await? else { return Ok(None) };
         if validity_ms(call.ttl, taken.granted_after, self.clock.now_ns()) <= 0 {
-            // A lease that is over needs no giving back.
+            // By the client's count from before the request it is over; the server may have begun to count much later,
+            // and would keep everybody waiting.
+            let _: Result<u64, _> = self.script(COMPARE_AND_DELETE, call, &[&owner]).await;
             return Err(Failed::granted_too_late());
         }
         token = token.or(taken.token);
