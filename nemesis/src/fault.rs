@@ -19,8 +19,8 @@ pub struct Setting {
     pub steps: Vec<&'static str>,
     /// The points at which a worker can be held: the workload's steps and the gates inside operations.
     pub points: Vec<String>,
-    /// The lock has a server process that can be struck.
-    pub has_server: bool,
+    /// The lock's server processes that can be struck.
+    pub servers: usize,
 }
 
 impl Setting {
@@ -136,7 +136,7 @@ impl Setting {
     /// # Errors
     /// [`PlanError::Impossible`] with the faults that it can have.
     pub fn check_server(&self, fault: &'static str) -> Result<(), PlanError> {
-        if self.has_server {
+        if self.servers > 0 {
             return Ok(());
         }
         let possible =

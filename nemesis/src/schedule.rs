@@ -284,30 +284,49 @@ impl Stage {
         lock(&self.failure).clone()
     }
 
-    /// Kills a server or resource and starts it again after `down`; records both ends. If it does not come up
+    /// Kills servers or the resource and starts them again after `down`; records both ends. If one does not come up
     /// again, the run must end, see [`Stage::failure`].
     pub async fn kill_and_restart(
         &self,
         f: &'static str,
-        target: &Target,
+        targets: &[Target],
         down: Duration,
         ends: &[&'static str],
     ) {
-        let undo = self.register(Undo::Restart(target.clone()));
+        let undo: Vec<_> =
+            targets.iter().map(|target| self.register(Undo::Restart(target.clone()))).collect();
         let start = self.clock.now_ns();
-        if let Err(error) = self.testbed.kill(target).await {
-            self.undone(undo);
-            self.skipped(f, target, error.to_string());
-            return;
+        let mut killed = Vec::new();
+        for target in targets {
+            match self.testbed.kill(target).await {
+                Ok(()) => killed.push(target.clone()),
+                Err(error) => self.skipped(f, target, error.to_string()),
+            }
         }
-        let strike = self.begin(f, std::slice::from_ref(target), ends, start);
-        tokio::time::sleep(down).await;
-        let start = self.clock.now_ns();
-        if let Err(error) = self.testbed.restart(target).await {
-            lock(&self.failure).get_or_insert(format!("{target} did not start again after {f}: {error}"));
+        if !killed.is_empty() {
+            let strike = self.begin(f, &killed, ends, start);
+            tokio::time::sleep(down).await;
+            let start = self.clock.now_ns();
+            for target in &killed {
+                if let Err(error) = self.testbed.restart(target).await {
+                    let why = format!("{target} did not start again after {f}: {error}");
+                    lock(&self.failure).get_or_insert(why);
+                }
+            }
+            self.end(&strike, start);
         }
-        self.end(&strike, start);
-        self.undone(undo);
+        undo.into_iter().for_each(|undo| self.undone(undo));
+    }
+
+    /// Several different ones.
+    pub fn pick_several<T: Clone>(&self, among: &[T], count: usize) -> Vec<T> {
+        let mut left = among.to_vec();
+        let mut picked = Vec::new();
+        while picked.len() < count && !left.is_empty() {
+            let place = (lock(&self.random).next_u64() % left.len() as u64) as usize;
+            picked.push(left.swap_remove(place));
+        }
+        picked
     }
 }
 

@@ -140,6 +140,12 @@ planted! {
         "--lock redis --workload daily-report --nemesis pause-holder --fence token-write --ttl 500ms --time 10s"
         finds ["unfenced-window"],
         unlike "--lock redis --workload daily-report --fence token-write --time 5s";
+    a_redlock_whose_majority_forgets:
+        "--lock redlock --workload mutex --nemesis kill-server?nodes=3 --time 8s" finds ["double-grant"],
+        unlike "--lock redlock?aof=always --workload mutex --nemesis kill-server?nodes=3 --time 8s";
+    a_redlock_on_a_bare_majority:
+        "--lock redlock?reach=majority --workload mutex --nemesis kill-server --time 10s" finds ["double-grant"],
+        unlike "--lock redlock?reach=majority --workload mutex --nemesis kill-server?down=1.2ttl --time 8s";
     a_claim_that_comes_late:
         "--lock redis?token=none --workload counter --nemesis pause-holder --fence owner?claim=late --time 8s"
         finds ["lost-update"],

@@ -149,6 +149,6 @@ fn a_dry_run_starts_nothing() {
     ];
     let ended = run(&words);
     assert_eq!(ended.code, 0, "{ended:?}");
-    assert!(ended.stdout.contains("kill-server: kill a lock server"), "{}", ended.stdout);
+    assert!(ended.stdout.contains("kill-server: kill 1 lock server"), "{}", ended.stdout);
     assert_eq!(std::fs::read_dir(store.path()).unwrap().count(), 0);
 }

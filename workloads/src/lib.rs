@@ -7,6 +7,8 @@ pub mod fence;
 pub mod lock;
 pub mod locks;
 pub mod protocol;
+#[cfg(feature = "redis")]
+mod redis_connection;
 pub mod resource;
 pub mod resources;
 pub mod runner;

@@ -7,7 +7,7 @@ use async_trait::async_trait;
 use fencepost_checker::{
     contract::Contract,
     history::{Cause, OperationError, Released, Source},
-    registry::{Item, Options},
+    registry::{ChoiceError, Item, Options},
 };
 use fencepost_nemesis::clock::raw::RunClock;
 
@@ -129,6 +129,8 @@ pub struct Opening {
     pub clock: RunClock,
     /// Where unasked news go: `lost`, `renewed`.
     pub notices: Arc<Notices>,
+    /// The lease's length that calls will ask for, milliseconds.
+    pub ttl_ms: u64,
     /// The protected resource, for tokens that it gives out.
     pub resource: Arc<dyn ResourceClient>,
 }
@@ -157,6 +159,15 @@ pub trait Lock: Sync {
 
     /// The servers that it needs.
     fn servers(&self, options: &Options) -> Vec<Arc<dyn ServerSpec>>;
+
+    /// Checks options that depend on each other or on the lease's length.
+    ///
+    /// # Errors
+    /// If they do not go together.
+    fn check(&self, options: &Options, ttl: Duration) -> Result<(), ChoiceError> {
+        let _ = (options, ttl);
+        Ok(())
+    }
 
     /// Opens a client.
     ///

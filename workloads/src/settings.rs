@@ -134,7 +134,7 @@ pub fn resolve(plan: &Plan) -> Result<Setup, SettingError> {
     check_bounds(plan)?;
     let (lock, lock_options) = lock(&plan.lock)?;
     let contract = lock.contract(&lock_options);
-    check_lock(&lock_options)?;
+    lock.check(&lock_options, Duration::from_millis(plan.ttl_ms))?;
     let (workload, workload_options) = workload(&plan.workload)?;
     let mut steps = workload.steps(&workload_options, plan.hold)?;
     let fence_choice: Choice = plan.fence.parse()?;
@@ -187,18 +187,6 @@ fn check_bounds(plan: &Plan) -> Result<(), SettingError> {
         () if actors > MOST_ACTORS => bound("clients times actors", actors, "at most 1024 on one machine"),
         () => Ok(()),
     }
-}
-
-/// Combinations that the lock's options, each right alone, do not allow.
-fn check_lock(options: &Options) -> Result<(), SettingError> {
-    let has = |name: &str, value: &str| options.is_given(name) && options.get(name) == value;
-    if has("owner", "token") && !has("token", "before") {
-        return Err(SettingError::Conflict(
-            "owner=token needs the token before the key is set: use redis?owner=token&token=before"
-                .to_owned(),
-        ));
-    }
-    Ok(())
 }
 
 fn check_fence(plan: &Plan, fence: &Fence, contract: &Contract, steps: &[Step]) -> Result<(), SettingError> {
@@ -260,7 +248,7 @@ fn setting(
         lock: plan.lock.name.clone(),
         steps: names,
         points,
-        has_server: !lock.servers(options).is_empty(),
+        servers: lock.servers(options).len(),
     }
 }
 

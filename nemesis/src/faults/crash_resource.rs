@@ -77,7 +77,7 @@ impl PlannedFault for Planned {
         if let Some(point) = point {
             wait_for(stage.watch(), self.wait, |seen| seen.is_rival_write(point)).await;
         }
-        stage.kill_and_restart(NAME, &Target::Resource, self.down, &["data"]).await;
+        stage.kill_and_restart(NAME, &[Target::Resource], self.down, &["data"]).await;
         Next::Go
     }
 

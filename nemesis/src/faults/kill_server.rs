@@ -25,6 +25,7 @@ impl Fault for KillServer {
                 been given survives; what the server kept in its memory alone is gone.",
             options: &[
                 AT,
+                OptionSpec { name: "nodes", summary: "how many at once", default: "1", values: &[] },
                 OptionSpec {
                     name: "down",
                     summary: "time before it is started again",
@@ -49,12 +50,16 @@ impl Fault for KillServer {
         setting.check_server(NAME)?;
         let gap = length(options, "gap", setting.ttl)?;
         let trigger = Trigger::During { at: point(NAME, options, setting)?, gap };
-        Ok(Some(Box::new(Planned { trigger, down: length(options, "down", setting.ttl)? })))
+        let nodes = options.parse("nodes", "how many of the lock's servers to kill, such as 1", |text| {
+            text.parse().ok().filter(|nodes| (1..=setting.servers).contains(nodes))
+        })?;
+        Ok(Some(Box::new(Planned { trigger, nodes, down: length(options, "down", setting.ttl)? })))
     }
 }
 
 struct Planned {
     trigger: Trigger,
+    nodes: usize,
     down: Duration,
 }
 
@@ -69,16 +74,16 @@ impl PlannedFault for Planned {
     }
 
     async fn strike(&self, stage: &Stage, point: Option<&Point>) -> Next {
-        let (Some(point), Some(target)) = (point, stage.pick(&stage.testbed.servers())) else {
-            return Next::Go;
-        };
+        let Some(point) = point else { return Next::Go };
+        let targets = stage.pick_several(&stage.testbed.servers(), self.nodes);
         let seen = stage.watch();
-        stage.kill_and_restart(NAME, &target, self.down, &["leases", "tokens", "sessions"]).await;
+        stage.kill_and_restart(NAME, &targets, self.down, &["leases", "tokens", "sessions"]).await;
         wait_for(seen, stage.ttl.mul_f64(1.5), |seen| seen.is_rival_grant(point)).await;
         Next::Go
     }
 
     fn describe(&self) -> String {
-        format!("{NAME}: kill a lock server, down for {}, {}", show(self.down), self.trigger.describe())
+        let (nodes, down) = (self.nodes, show(self.down));
+        format!("{NAME}: kill {nodes} lock server(s), down for {down}, {}", self.trigger.describe())
     }
 }

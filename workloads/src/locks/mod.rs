@@ -3,6 +3,8 @@
 mod none;
 #[cfg(feature = "redis")]
 mod redis;
+#[cfg(feature = "redis")]
+mod redlock;
 mod sqlite;
 
 use crate::lock::Lock;
@@ -12,5 +14,7 @@ pub const LOCKS: &[&dyn Lock] = &[
     &sqlite::Sqlite,
     #[cfg(feature = "redis")]
     &redis::Redis,
+    #[cfg(feature = "redis")]
+    &redlock::Redlock,
     &none::NoLock,
 ];

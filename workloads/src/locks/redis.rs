@@ -14,17 +14,15 @@ use async_trait::async_trait;
 use fencepost_checker::{
     contract::{Contract, LeaseClock, ReleaseCheck, Renews, Term, TokenSource},
     history::{Cause, Released, Source},
-    registry::{Item, OptionSpec, Options},
+    registry::{ChoiceError, Item, OptionSpec, Options},
 };
 use fencepost_nemesis::clock::raw::RunClock;
 use rand::Rng as _;
-use redis::{AsyncConnectionConfig, FromRedisValue, RedisError, Script, aio::MultiplexedConnection};
+use redis::{FromRedisValue, Script};
 
 use crate::{
-    lock::{
-        Call, Grant, Lock, LockClient, OpError, OpenError, Opening, Outcome, Renewal, error, poll, too_late,
-        validity_ms,
-    },
+    lock::{Call, Grant, Lock, LockClient, OpenError, Opening, Outcome, Renewal, error, poll, validity_ms},
+    redis_connection::{COMPARE_AND_DELETE, COMPARE_AND_EXPIRE, Failed, RedisConnection, Request},
     resource::ResourceClient,
     server::{ServerSpec, redis::RedisServer},
     worker::Notices,
@@ -32,7 +30,6 @@ use crate::{
 
 /// How long a request may take; a request that takes longer has an unknown outcome.
 const RESPONSE_TIMEOUT: Duration = Duration::from_millis(500);
-const CONNECT_TIMEOUT: Duration = Duration::from_millis(500);
 
 pub(super) struct Redis;
 
@@ -136,17 +133,31 @@ impl Lock for Redis {
         vec![Arc::new(RedisServer { name: "redis".to_owned(), aof: options.get("aof").to_owned() })]
     }
 
+    fn check(&self, options: &Options, _: Duration) -> Result<(), ChoiceError> {
+        if options.get("owner") == "token" && options.get("token") != "before" {
+            return Err(ChoiceError::Value {
+                kind: "lock",
+                item: "redis",
+                option: "owner".to_owned(),
+                value: "token".to_owned(),
+                nearest: None,
+                expected: "it needs the token before the key is set: add token=before".to_owned(),
+            });
+        }
+        Ok(())
+    }
+
     async fn open(&self, options: &Options, opening: Opening) -> Result<Arc<dyn LockClient>, OpenError> {
         let failed = |why: String| OpenError { lock: "redis", why };
         let endpoint = opening.endpoints.first().ok_or_else(|| failed("no endpoint given".to_owned()))?;
         let client = redis::Client::open(endpoint.as_str()).map_err(|error| failed(error.to_string()))?;
-        let server = Server { client, connection: tokio::sync::Mutex::new(None) };
+        let server = RedisConnection::new(client, RESPONSE_TIMEOUT);
         // The connection is opened at the first request: a server that is down at this moment is a fault like any
         // other.
         Ok(Arc::new(Client {
             inner: Arc::new(Inner {
                 server,
-                form: Form::of(options).map_err(failed)?,
+                form: Form::of(options),
                 clock: opening.clock,
                 notices: opening.notices,
                 resource: opening.resource,
@@ -197,8 +208,8 @@ enum OnGone {
 }
 
 impl Form {
-    fn of(options: &Options) -> Result<Self, String> {
-        let form = Self {
+    fn of(options: &Options) -> Self {
+        Self {
             token: match options.get("token") {
                 "script" => Token::Script,
                 "after" => Token::After,
@@ -223,85 +234,8 @@ impl Form {
             },
             held_local: options.get("held") == "local",
             owner_is_token: options.get("owner") == "token",
-        };
-        if form.owner_is_token && form.token != Token::Before {
-            return Err("owner=token needs the token before the key is set: add token=before".to_owned());
-        }
-        Ok(form)
-    }
-}
-
-/// The connection: opened again at the next request after it broke, never behind the caller's back.
-struct Server {
-    client: redis::Client,
-    connection: tokio::sync::Mutex<Option<MultiplexedConnection>>,
-}
-
-/// A request that did not succeed, and whether it may have reached the server.
-struct Failed {
-    may_have_acted: bool,
-    error: OpError,
-}
-
-impl Failed {
-    fn granted_too_late() -> Self {
-        Self { may_have_acted: true, error: too_late() }
-    }
-}
-
-impl<T> From<Failed> for Outcome<T> {
-    fn from(failed: Failed) -> Self {
-        if failed.may_have_acted { Self::Info(failed.error) } else { Self::Fail(failed.error) }
-    }
-}
-
-impl Server {
-    async fn connection(&self) -> Result<MultiplexedConnection, RedisError> {
-        let mut slot = self.connection.lock().await;
-        if let Some(connection) = slot.as_ref() {
-            return Ok(connection.clone());
-        }
-        let config = AsyncConnectionConfig::new()
-            .set_response_timeout(Some(RESPONSE_TIMEOUT))
-            .set_connection_timeout(Some(CONNECT_TIMEOUT));
-        let connection = self.client.get_multiplexed_async_connection_with_config(&config).await?;
-        *slot = Some(connection.clone());
-        Ok(connection)
-    }
-
-    /// Runs a request on the connection and sorts its error.
-    async fn ask<T: FromRedisValue>(&self, request: Request<'_>) -> Result<T, Failed> {
-        let mut connection = self.connection().await.map_err(|failure| Failed {
-            may_have_acted: false,
-            error: error(Cause::Unavailable, Source::Library, failure.to_string()),
-        })?;
-        let answer = match request {
-            Request::Command(command) => command.query_async(&mut connection).await,
-            Request::Script(script) => script.invoke_async(&mut connection).await,
-        };
-        match answer {
-            Ok(value) => Ok(value),
-            Err(failure) => Err(self.sort(failure).await),
         }
     }
-
-    async fn sort(&self, failure: RedisError) -> Failed {
-        let text = failure.to_string();
-        if failure.is_timeout() {
-            return Failed { may_have_acted: true, error: error(Cause::Timeout, Source::Library, text) };
-        }
-        if failure.is_io_error() || failure.is_connection_dropped() || failure.is_unrecoverable_error() {
-            *self.connection.lock().await = None;
-            return Failed { may_have_acted: true, error: error(Cause::Unavailable, Source::Library, text) };
-        }
-        // The server itself said no; a script that failed half-way may have acted.
-        Failed { may_have_acted: false, error: error(Cause::Refused, Source::Server, text) }
-    }
-}
-
-enum Request<'a> {
-    Command(&'a redis::Cmd),
-    Script(&'a redis::ScriptInvocation<'a>),
 }
 
 /// Sets the key if it is free, and draws the token in the same step.
@@ -313,13 +247,6 @@ const SET_AND_DRAW: &str =
 /// Sets the key without a term if it is free, and draws the token.
 const SETNX_AND_DRAW: &str = "if redis.call('SETNX', KEYS[1], ARGV[1]) == 1 then \
      return redis.call('INCR', KEYS[2]) else return 0 end";
-/// Deletes the key if it is the caller's.
-const COMPARE_AND_DELETE: &str =
-    "if redis.call('GET', KEYS[1]) == ARGV[1] then return redis.call('DEL', KEYS[1]) else return 0 end";
-/// Prolongs the key if it is the caller's.
-const COMPARE_AND_EXPIRE: &str = "if redis.call('GET', KEYS[1]) == ARGV[1] then \
-     return redis.call('PEXPIRE', KEYS[1], ARGV[2]) else return 0 end";
-
 fn lock_key(call: &Call) -> String {
     format!("lock:{}", call.lock)
 }
@@ -329,7 +256,7 @@ fn token_key(call: &Call) -> String {
 }
 
 struct Inner {
-    server: Server,
+    server: RedisConnection,
     form: Form,
     clock: RunClock,
     notices: Arc<Notices>,

@@ -101,6 +101,7 @@ impl Worker {
             scratch: open.scratch.clone(),
             clock,
             notices: Arc::clone(&notices),
+            ttl_ms: open.ttl_ms,
             resource: connect(),
         };
         let client = lock.open(&lock_options, opening).await.map_err(|error| error.to_string())?;
