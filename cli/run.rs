@@ -230,7 +230,7 @@ impl Run {
         std::iter::once("fencepost".to_owned()).chain(quoted).collect::<Vec<_>>().join(" ")
     }
 
-    fn show_plan(&self, plan: &Plan, faults: &[Box<dyn PlannedFault>]) -> anyhow::Result<Exit> {
+    fn show_plan(&self, plan: &Plan, faults: &[PlannedFault]) -> anyhow::Result<Exit> {
         let mut out = output::stdout();
         if self.json {
             serde_json::to_writer_pretty(&mut out, plan)?;

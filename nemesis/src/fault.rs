@@ -70,7 +70,7 @@ pub trait Fault: Sync {
     ///
     /// # Errors
     /// If an option's value is off, or the lock cannot have this fault: the text names what it can.
-    fn plan(&self, options: &Options, setting: &Setting) -> Result<Option<Box<dyn PlannedFault>>, PlanError>;
+    fn plan(&self, options: &Options, setting: &Setting) -> Result<Option<PlannedFault>, PlanError>;
 }
 
 /// Why a fault cannot be planned. The texts are fragments that fit after "error: ".
@@ -94,19 +94,30 @@ pub enum PlanError {
 }
 
 /// A fault fitted to a run.
-#[async_trait]
-pub trait PlannedFault: Send + Sync {
+pub struct PlannedFault {
     /// Its name in the history.
-    fn name(&self) -> &'static str;
-
+    pub name: &'static str,
     /// When it strikes.
-    fn trigger(&self) -> &Trigger;
+    pub trigger: Trigger,
+    /// What it does then, in words, for `--dry-run`.
+    pub what: String,
+    /// What it does then.
+    pub strike: Box<dyn Strike>,
+}
 
+impl PlannedFault {
+    /// One line for `--dry-run`.
+    #[must_use]
+    pub fn describe(&self) -> String {
+        format!("{}: {}, {}", self.name, self.what, self.trigger.describe())
+    }
+}
+
+/// What a fault does.
+#[async_trait]
+pub trait Strike: Send + Sync {
     /// Strikes and heals; returns when the victim held at `point` may go on.
     async fn strike(&self, stage: &Stage, point: Option<&Point>) -> Next;
-
-    /// One line for `--dry-run`.
-    fn describe(&self) -> String;
 }
 
 impl Setting {

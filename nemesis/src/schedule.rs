@@ -373,7 +373,7 @@ pub struct Schedule {
 }
 
 struct Scheduled {
-    fault: Box<dyn PlannedFault>,
+    fault: PlannedFault,
     in_force: AtomicUsize,
     last_end: Mutex<Option<Instant>>,
 }
@@ -387,7 +387,7 @@ impl std::fmt::Debug for Schedule {
 impl Schedule {
     /// A schedule of these faults.
     #[must_use]
-    pub fn new(stage: Arc<Stage>, faults: Vec<Box<dyn PlannedFault>>) -> Self {
+    pub fn new(stage: Arc<Stage>, faults: Vec<PlannedFault>) -> Self {
         let scheduled =
             |fault| Scheduled { fault, in_force: AtomicUsize::new(0), last_end: Mutex::new(None) };
         Self { stage, faults: faults.into_iter().map(scheduled).collect() }
@@ -397,7 +397,7 @@ impl Schedule {
     #[must_use]
     pub fn points(&self) -> Vec<String> {
         let mut points: Vec<_> =
-            self.faults.iter().filter_map(|s| s.fault.trigger().point()).map(str::to_owned).collect();
+            self.faults.iter().filter_map(|s| s.fault.trigger.point()).map(str::to_owned).collect();
         points.sort_unstable();
         points.dedup();
         points
@@ -417,7 +417,7 @@ impl Schedule {
 
     /// Strikes the random faults until dropped.
     pub async fn run_random(&self) {
-        let each = self.faults.iter().filter_map(|scheduled| match scheduled.fault.trigger() {
+        let each = self.faults.iter().filter_map(|scheduled| match &scheduled.fault.trigger {
             Trigger::Random { mean } => Some(self.run_one_random(scheduled, *mean)),
             _ => None,
         });
@@ -444,13 +444,13 @@ impl Schedule {
     #[must_use]
     pub fn in_force(&self) -> Vec<&'static str> {
         let active = |s: &&Scheduled| s.in_force.load(Ordering::Relaxed) > 0;
-        self.faults.iter().filter(active).map(|s| s.fault.name()).collect()
+        self.faults.iter().filter(active).map(|s| s.fault.name).collect()
     }
 }
 
 impl Scheduled {
     fn is_due(&self, point: &Point, stage: &Stage) -> bool {
-        match self.fault.trigger() {
+        match &self.fault.trigger {
             Trigger::Each { at, share } => *at == point.name && stage.chance() < *share,
             Trigger::During { at, gap } => {
                 *at == point.name
@@ -462,13 +462,13 @@ impl Scheduled {
     }
 
     async fn strike(&self, stage: &Stage, point: Option<&Point>) -> Next {
-        let exclusive = matches!(self.fault.trigger(), Trigger::During { .. });
+        let exclusive = matches!(self.fault.trigger, Trigger::During { .. });
         if !exclusive {
             self.in_force.fetch_add(1, Ordering::AcqRel);
         }
         // A cancelled strike (the run ends) must not count as in force for ever.
         let _guard = InForce(self);
-        self.fault.strike(stage, point).await
+        self.fault.strike.strike(stage, point).await
     }
 }
 

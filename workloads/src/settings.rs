@@ -80,7 +80,7 @@ pub struct Setup {
     /// What it is set up with.
     pub resource_setup: ResourceSetup,
     /// The faults.
-    pub faults: Vec<Box<dyn PlannedFault>>,
+    pub faults: Vec<PlannedFault>,
 }
 
 impl std::fmt::Debug for Setup {

@@ -7,7 +7,7 @@ use async_trait::async_trait;
 use fencepost_checker::registry::{Item, OptionSpec, Options};
 
 use crate::{
-    fault::{AT, Fault, Next, PlanError, PlannedFault, Point, Setting, length, point},
+    fault::{AT, Fault, Next, PlanError, PlannedFault, Point, Setting, Strike, length, point},
     quantity::show,
     schedule::{Stage, Trigger, wait_for},
     testbed::Target,
@@ -49,39 +49,32 @@ impl Fault for CrashResource {
         }
     }
 
-    fn plan(&self, options: &Options, setting: &Setting) -> Result<Option<Box<dyn PlannedFault>>, PlanError> {
+    fn plan(&self, options: &Options, setting: &Setting) -> Result<Option<PlannedFault>, PlanError> {
         let gap = length(options, "gap", setting.ttl)?;
-        let trigger = Trigger::During { at: point(NAME, options, setting)?, gap };
         let wait = length(options, "wait", setting.ttl)?;
-        Ok(Some(Box::new(Planned { trigger, wait, down: length(options, "down", setting.ttl)? })))
+        let down = length(options, "down", setting.ttl)?;
+        Ok(Some(PlannedFault {
+            name: NAME,
+            trigger: Trigger::During { at: point(NAME, options, setting)?, gap },
+            what: format!("wait for a rival's write, kill the resource, down for {}", show(down)),
+            strike: Box::new(CrashOvertaken { wait, down }),
+        }))
     }
 }
 
-struct Planned {
-    trigger: Trigger,
+/// Strikes when the holder at the point was overtaken.
+struct CrashOvertaken {
     wait: Duration,
     down: Duration,
 }
 
 #[async_trait]
-impl PlannedFault for Planned {
-    fn name(&self) -> &'static str {
-        NAME
-    }
-
-    fn trigger(&self) -> &Trigger {
-        &self.trigger
-    }
-
+impl Strike for CrashOvertaken {
     async fn strike(&self, stage: &Stage, point: Option<&Point>) -> Next {
         if let Some(point) = point {
             wait_for(stage.watch(), self.wait, |seen| seen.is_rival_write(point)).await;
         }
         stage.kill_and_restart(NAME, &[Target::Resource], self.down, &["data"]).await;
         Next::Go
-    }
-
-    fn describe(&self) -> String {
-        format!("{NAME}: kill the resource, down for {}, {}", show(self.down), self.trigger.describe())
     }
 }

@@ -7,7 +7,7 @@ use fencepost_checker::{
 };
 
 use crate::{
-    fault::{AT, Fault, Next, PlanError, PlannedFault, Point, Setting, point, share},
+    fault::{AT, Fault, Next, PlanError, PlannedFault, Point, Setting, Strike, point, share},
     schedule::{Stage, Trigger},
     testbed::Target,
 };
@@ -35,26 +35,20 @@ impl Fault for KillHolder {
         }
     }
 
-    fn plan(&self, options: &Options, setting: &Setting) -> Result<Option<Box<dyn PlannedFault>>, PlanError> {
-        let trigger = Trigger::Each { at: point(NAME, options, setting)?, share: share(options, "share")? };
-        Ok(Some(Box::new(Planned { trigger })))
+    fn plan(&self, options: &Options, setting: &Setting) -> Result<Option<PlannedFault>, PlanError> {
+        Ok(Some(PlannedFault {
+            name: NAME,
+            trigger: Trigger::Each { at: point(NAME, options, setting)?, share: share(options, "share")? },
+            what: "kill it, a new process follows after 100ms".to_owned(),
+            strike: Box::new(KillClient),
+        }))
     }
 }
 
-struct Planned {
-    trigger: Trigger,
-}
+struct KillClient;
 
 #[async_trait]
-impl PlannedFault for Planned {
-    fn name(&self) -> &'static str {
-        NAME
-    }
-
-    fn trigger(&self) -> &Trigger {
-        &self.trigger
-    }
-
+impl Strike for KillClient {
     async fn strike(&self, stage: &Stage, point: Option<&Point>) -> Next {
         let Some(point) = point else { return Next::Go };
         let target = Target::Client(point.client.clone());
@@ -68,9 +62,5 @@ impl PlannedFault for Planned {
         let strike = stage.begin(NAME, std::slice::from_ref(&target), &[], start);
         stage.end(&strike, stage.clock.now_ns());
         Next::Gone
-    }
-
-    fn describe(&self) -> String {
-        format!("{NAME}: kill it, a new process follows after 100ms, {}", self.trigger.describe())
     }
 }

@@ -6,7 +6,7 @@ use async_trait::async_trait;
 use fencepost_checker::registry::{Item, OptionSpec, Options};
 
 use crate::{
-    fault::{AT, Fault, Next, PlanError, PlannedFault, Point, Setting, length, point},
+    fault::{AT, Fault, Next, PlanError, PlannedFault, Point, Setting, Strike, length, point},
     quantity::show,
     schedule::{Stage, Trigger, wait_for},
 };
@@ -46,33 +46,33 @@ impl Fault for KillServer {
         true
     }
 
-    fn plan(&self, options: &Options, setting: &Setting) -> Result<Option<Box<dyn PlannedFault>>, PlanError> {
+    fn plan(&self, options: &Options, setting: &Setting) -> Result<Option<PlannedFault>, PlanError> {
         setting.check_server(NAME)?;
-        let gap = length(options, "gap", setting.ttl)?;
-        let trigger = Trigger::During { at: point(NAME, options, setting)?, gap };
-        let nodes = options.parse("nodes", "how many of the lock's servers to kill, such as 1", |text| {
+        let nodes = options.parse("nodes", &format!("a number from 1 to {}", setting.servers), |text| {
             text.parse().ok().filter(|nodes| (1..=setting.servers).contains(nodes))
         })?;
-        Ok(Some(Box::new(Planned { trigger, nodes, down: length(options, "down", setting.ttl)? })))
+        let gap = length(options, "gap", setting.ttl)?;
+        let down = length(options, "down", setting.ttl)?;
+        Ok(Some(PlannedFault {
+            name: NAME,
+            trigger: Trigger::During { at: point(NAME, options, setting)?, gap },
+            what: format!(
+                "kill {nodes} lock server{}, down for {}",
+                if nodes == 1 { "" } else { "s" },
+                show(down)
+            ),
+            strike: Box::new(KillServers { nodes, down }),
+        }))
     }
 }
 
-struct Planned {
-    trigger: Trigger,
+struct KillServers {
     nodes: usize,
     down: Duration,
 }
 
 #[async_trait]
-impl PlannedFault for Planned {
-    fn name(&self) -> &'static str {
-        NAME
-    }
-
-    fn trigger(&self) -> &Trigger {
-        &self.trigger
-    }
-
+impl Strike for KillServers {
     async fn strike(&self, stage: &Stage, point: Option<&Point>) -> Next {
         let Some(point) = point else { return Next::Go };
         let targets = stage.pick_several(&stage.testbed.servers(), self.nodes);
@@ -80,10 +80,5 @@ impl PlannedFault for Planned {
         stage.kill_and_restart(NAME, &targets, self.down, &["leases", "tokens", "sessions"]).await;
         wait_for(seen, stage.ttl.mul_f64(1.5), |seen| seen.is_rival_grant(point)).await;
         Next::Go
-    }
-
-    fn describe(&self) -> String {
-        let (nodes, down) = (self.nodes, show(self.down));
-        format!("{NAME}: kill {nodes} lock server(s), down for {down}, {}", self.trigger.describe())
     }
 }

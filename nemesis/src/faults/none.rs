@@ -16,7 +16,7 @@ impl Fault for NoFault {
         }
     }
 
-    fn plan(&self, _: &Options, _: &Setting) -> Result<Option<Box<dyn PlannedFault>>, PlanError> {
+    fn plan(&self, _: &Options, _: &Setting) -> Result<Option<PlannedFault>, PlanError> {
         Ok(None)
     }
 }

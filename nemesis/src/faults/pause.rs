@@ -6,7 +6,7 @@ use async_trait::async_trait;
 use fencepost_checker::registry::{Item, OptionSpec, Options};
 
 use crate::{
-    fault::{Fault, Next, PlanError, PlannedFault, Point, Setting, length},
+    fault::{Fault, Next, PlanError, PlannedFault, Point, Setting, Strike, length},
     quantity::show,
     schedule::{Stage, Trigger},
 };
@@ -34,35 +34,27 @@ impl Fault for Pause {
         }
     }
 
-    fn plan(&self, options: &Options, setting: &Setting) -> Result<Option<Box<dyn PlannedFault>>, PlanError> {
-        let trigger = Trigger::Random { mean: length(options, "every", setting.ttl)? };
-        Ok(Some(Box::new(Planned { trigger, length: length(options, "for", setting.ttl)? })))
+    fn plan(&self, options: &Options, setting: &Setting) -> Result<Option<PlannedFault>, PlanError> {
+        let length = length(options, "for", setting.ttl)?;
+        Ok(Some(PlannedFault {
+            name: NAME,
+            trigger: Trigger::Random { mean: crate::fault::length(options, "every", setting.ttl)? },
+            what: format!("stop a client for {}", show(length)),
+            strike: Box::new(StopClient { length }),
+        }))
     }
 }
 
-struct Planned {
-    trigger: Trigger,
+struct StopClient {
     length: Duration,
 }
 
 #[async_trait]
-impl PlannedFault for Planned {
-    fn name(&self) -> &'static str {
-        NAME
-    }
-
-    fn trigger(&self) -> &Trigger {
-        &self.trigger
-    }
-
+impl Strike for StopClient {
     async fn strike(&self, stage: &Stage, _: Option<&Point>) -> Next {
         if let Some(target) = stage.pick(&stage.testbed.clients()) {
             stage.pause(NAME, &target, self.length).await;
         }
         Next::Go
-    }
-
-    fn describe(&self) -> String {
-        format!("{NAME}: stop a client for {}, {}", show(self.length), self.trigger.describe())
     }
 }

@@ -7,7 +7,7 @@ use async_trait::async_trait;
 use fencepost_checker::registry::{Item, OptionSpec, Options};
 
 use crate::{
-    fault::{AT, Fault, Next, PlanError, PlannedFault, Point, Setting, length, point, share},
+    fault::{AT, Fault, Next, PlanError, PlannedFault, Point, Setting, Strike, length, point, share},
     quantity::show,
     schedule::{Stage, Trigger},
     testbed::Target,
@@ -38,35 +38,27 @@ impl Fault for PauseHolder {
         }
     }
 
-    fn plan(&self, options: &Options, setting: &Setting) -> Result<Option<Box<dyn PlannedFault>>, PlanError> {
-        let trigger = Trigger::Each { at: point(NAME, options, setting)?, share: share(options, "share")? };
-        Ok(Some(Box::new(Planned { trigger, length: length(options, "for", setting.ttl)? })))
+    fn plan(&self, options: &Options, setting: &Setting) -> Result<Option<PlannedFault>, PlanError> {
+        let length = length(options, "for", setting.ttl)?;
+        Ok(Some(PlannedFault {
+            name: NAME,
+            trigger: Trigger::Each { at: point(NAME, options, setting)?, share: share(options, "share")? },
+            what: format!("stop it for {}", show(length)),
+            strike: Box::new(StopHolder { length }),
+        }))
     }
 }
 
-struct Planned {
-    trigger: Trigger,
+struct StopHolder {
     length: Duration,
 }
 
 #[async_trait]
-impl PlannedFault for Planned {
-    fn name(&self) -> &'static str {
-        NAME
-    }
-
-    fn trigger(&self) -> &Trigger {
-        &self.trigger
-    }
-
+impl Strike for StopHolder {
     async fn strike(&self, stage: &Stage, point: Option<&Point>) -> Next {
         if let Some(point) = point {
             stage.pause(NAME, &Target::Client(point.client.clone()), self.length).await;
         }
         Next::Go
-    }
-
-    fn describe(&self) -> String {
-        format!("{NAME}: stop it for {}, {}", show(self.length), self.trigger.describe())
     }
 }

@@ -6,7 +6,7 @@ use async_trait::async_trait;
 use fencepost_checker::registry::{Item, OptionSpec, Options};
 
 use crate::{
-    fault::{AT, Fault, Next, PlanError, PlannedFault, Point, Setting, length, point},
+    fault::{AT, Fault, Next, PlanError, PlannedFault, Point, Setting, Strike, length, point},
     quantity::show,
     schedule::{Stage, Trigger},
 };
@@ -39,37 +39,29 @@ impl Fault for PauseServer {
         true
     }
 
-    fn plan(&self, options: &Options, setting: &Setting) -> Result<Option<Box<dyn PlannedFault>>, PlanError> {
+    fn plan(&self, options: &Options, setting: &Setting) -> Result<Option<PlannedFault>, PlanError> {
         setting.check_server(NAME)?;
         let gap = length(options, "gap", setting.ttl)?;
-        let trigger = Trigger::During { at: point(NAME, options, setting)?, gap };
-        Ok(Some(Box::new(Planned { trigger, length: length(options, "for", setting.ttl)? })))
+        let length = length(options, "for", setting.ttl)?;
+        Ok(Some(PlannedFault {
+            name: NAME,
+            trigger: Trigger::During { at: point(NAME, options, setting)?, gap },
+            what: format!("stop a lock server for {}", show(length)),
+            strike: Box::new(StopServer { length }),
+        }))
     }
 }
 
-struct Planned {
-    trigger: Trigger,
+struct StopServer {
     length: Duration,
 }
 
 #[async_trait]
-impl PlannedFault for Planned {
-    fn name(&self) -> &'static str {
-        NAME
-    }
-
-    fn trigger(&self) -> &Trigger {
-        &self.trigger
-    }
-
+impl Strike for StopServer {
     async fn strike(&self, stage: &Stage, _: Option<&Point>) -> Next {
         if let Some(target) = stage.pick(&stage.testbed.servers()) {
             stage.pause(NAME, &target, self.length).await;
         }
         Next::Go
-    }
-
-    fn describe(&self) -> String {
-        format!("{NAME}: stop a lock server for {}, {}", show(self.length), self.trigger.describe())
     }
 }
