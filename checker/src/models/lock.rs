@@ -1,6 +1,6 @@
 //! The operations of a lock, as its models see them.
 
-use super::{About, Judgement, Limits, Told, judge};
+use super::{About, Judgement, Limits, Told, in_parts, judge};
 use crate::{
     case::{Case, ms},
     history::Released,
@@ -44,27 +44,34 @@ pub(crate) struct Operation {
     pub(crate) after_acquire: bool,
 }
 
+/// What an owner does to a lock that knows owners, and not their attempts: his operations of one kind do the same.
+pub(crate) fn kin_of_owner(operation: &Operation) -> Option<u64> {
+    let plain = operation.token.is_none() || !matches!(operation.what, What::Acquire | What::Retake);
+    plain.then_some(operation.owner.wrapping_mul(8).wrapping_add(operation.what as u64))
+}
+
 /// Judges each lock by a model. `leases`: holds may run out when their lease may have ended.
-pub(crate) fn each<M: Spec<Operation = Operation>>(
+pub(crate) fn each<M: Spec<Operation = Operation> + Sync>(
     case: &Case<'_>,
     model: &str,
     spec: &M,
     leases: bool,
-    limits: &mut Limits<'_>,
+    limits: &Limits<'_>,
 ) -> Judgement {
-    let mut judgement = Judgement::default();
     let mut attempts = vec![Vec::new(); case.locks.len()];
     for (number, attempt) in case.ledger.attempts.iter().enumerate() {
         attempts[attempt.lock as usize].push(number as u32);
     }
-    for (number, attempts) in attempts.iter().enumerate() {
-        let about = About { lock: Some(case.ledger.locks.name(number as u32).to_owned()), key: None };
+    let locks: Vec<(u32, Vec<u32>)> = (0..).zip(attempts).collect();
+    in_parts(&locks, limits, |(number, attempts), limits| {
         let operations = operations(case, attempts, leases, unit_of(model));
-        let one = judge(model, &about, spec, operations, limits);
-        judgement.anomalies.extend(one.anomalies);
-        judgement.unknown.extend(one.unknown);
-    }
-    judgement
+        judge(model, &about(case, *number), spec, operations, None, limits)
+    })
+}
+
+/// A lock, to tell of.
+pub(crate) fn about(case: &Case<'_>, lock: u32) -> About {
+    About { lock: Some(case.ledger.locks.name(lock).to_owned()), key: None }
 }
 
 /// Which operations are left out together, to find the smallest history without an order: those that a model
