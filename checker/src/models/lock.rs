@@ -3,9 +3,11 @@
 use super::{About, Judgement, Limits, Told, in_parts, judge};
 use crate::{
     case::{Case, ms},
+    contract::Term,
     history::Released,
     ledger::{Attempt, Outcome, Release},
     search::{Interval, Spec},
+    tenure::disturbance,
 };
 
 /// What is done to a lock.
@@ -144,26 +146,36 @@ fn expiries(
 ) {
     let Some(place) = case.place_of(number) else { return };
     let tenure = case.tenure(place);
+    // What moves that instant is part of the proof.
+    let mut proof: Vec<u64> = case.proofs(attempt).flat_map(|renewal| renewal.call.events()).collect();
+    proof.extend(attempt.lost.map(|(_, event)| event));
+    proof.extend(case.ledger.death_of(attempt.process).map(|(_, event)| event));
+    if case.contract().term == Term::Session {
+        proof.extend(disturbance(case.ledger, attempt));
+    }
+    if case.ledger.is_torn() {
+        proof.push(case.ledger.process[attempt.process as usize].heard_event);
+    }
     let Some(granted) = tenure.granted else {
-        all.push(expiry(operation(What::Expire), attempt.acquire.start));
+        all.push(expiry(operation(What::Expire), attempt.acquire.start, proof));
         return;
     };
     // The lease of a grant that was slower than it may run out before the grant is seen.
     let mut first = operation(What::Expire);
     first.after_acquire &= granted.end >= attempt.acquire.end;
-    all.push(expiry(first, granted.end));
+    all.push(expiry(first, granted.end, proof));
     for segment in &tenure.retaken {
         let renewal = attempt.renewals.iter().find(|renewal| renewal.by == segment.start);
         if let Some(renewal) = renewal {
             all.push(told(case, attempt, operation(What::Retake), "renewal", renewal.call, true));
         }
-        all.push(expiry(operation(What::Expire), segment.end));
+        all.push(expiry(operation(What::Expire), segment.end, Vec::new()));
     }
 }
 
-fn expiry(operation: Operation, from: u64) -> Told<Operation> {
+fn expiry(operation: Operation, from: u64, events: Vec<u64>) -> Told<Operation> {
     let words = format!("the end of that lease, not before {}", ms(from));
-    Told { interval: Interval::unknown(operation, from), words, events: Vec::new(), unit: 0 }
+    Told { interval: Interval::unknown(operation, from), words, events, unit: 0 }
 }
 
 fn told(
