@@ -4,7 +4,7 @@ use std::io::Write;
 
 use anstyle::Style;
 use clap::{Args, ValueEnum};
-use fencepost_checker::{anomalies::ANOMALIES, registry::Item, verdict::Severity};
+use fencepost_checker::{anomalies::ANOMALIES, models::MODELS, registry::Item, verdict::Severity};
 use fencepost_nemesis::NEMESES;
 use fencepost_results::words;
 use fencepost_workloads::{FENCES, LOCKS, RESOURCES, WORKLOADS};
@@ -44,6 +44,8 @@ enum Kind {
     Nemeses,
     /// What can be found
     Anomalies,
+    /// What a lock or register may do, for `check --model`
+    Models,
 }
 
 /// An item of any registry.
@@ -74,6 +76,7 @@ impl Kind {
                 .iter()
                 .map(|kind| Listed { item: kind.item, severity: Some(kind.severity) })
                 .collect(),
+            Self::Models => MODELS.iter().map(|model| model.item.into()).collect(),
         }
     }
 }

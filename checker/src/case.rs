@@ -449,7 +449,7 @@ impl Case<'_> {
 
     /// The renewals that a witness needs: of those that answered ok the fewest that lead from one to the next
     /// without a gap, up to the last; of the others all.
-    fn proofs<'b>(&self, attempt: &'b Attempt) -> impl Iterator<Item = &'b Renewal> {
+    pub(crate) fn proofs<'b>(&self, attempt: &'b Attempt) -> impl Iterator<Item = &'b Renewal> {
         // Where terms differ, the shortest and the longest count for all.
         let alike = attempt.ttl_ms_min == attempt.ttl_ms_max && !self.contract().reentrant;
         let ok = |renewal: &Renewal| alike && renewal.outcome == Outcome::Ok;

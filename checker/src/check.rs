@@ -91,17 +91,19 @@ impl Checker {
     /// history be vacuous.
     #[must_use]
     pub fn finish(self, plan: Option<&Plan>) -> Verdict {
-        self.finish_unless(plan, &mut || false)
+        self.finish_unless(plan, &|| false)
     }
 
-    /// As [`finish`](Self::finish); `stop` is asked now and then whether a search under a model shall give up.
+    /// As [`finish`](Self::finish); `stop` is asked now and then, from several threads,
+    /// whether a search under a model shall give up: then the verdict says unknown, of which lock or key, and why.
     #[must_use]
-    pub fn finish_unless(mut self, plan: Option<&Plan>, stop: &mut dyn FnMut() -> bool) -> Verdict {
+    pub fn finish_unless(mut self, plan: Option<&Plan>, stop: &(dyn Fn() -> bool + Sync)) -> Verdict {
         self.ledger.close();
         let case = Case::whole(&self.ledger);
-        let judgement = self.model.as_ref().map(|model| {
-            (model.kind.judge)(&case, &model.options, &mut Limits { budget: model.budget, stop })
-        });
+        let judgement = self
+            .model
+            .as_ref()
+            .map(|model| (model.kind.judge)(&case, &model.options, &Limits { budget: model.budget, stop }));
         judge::verdict(&case, plan, judgement)
     }
 }

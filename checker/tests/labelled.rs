@@ -11,6 +11,7 @@ use fencepost_checker::{
     anomalies::ANOMALIES,
     check::Checker,
     history::Header,
+    models::MODELS,
     readers,
     registry::Choice,
     search::Budget,
@@ -181,6 +182,20 @@ fn event_by_event_is_the_whole_and_what_is_said_early_stays() {
                 "{}: {id} said early",
                 path.display()
             );
+        }
+    }
+}
+
+#[test]
+fn every_model_has_a_broken_and_a_healthy_history() {
+    for kind in MODELS {
+        for twin in ["broken", "healthy"] {
+            let name = format!("testdata/models/{}.{twin}.jsonl", kind.item.name);
+            let path = Path::new(env!("CARGO_MANIFEST_DIR")).join(&name);
+            let text = fs::read_to_string(&path).unwrap_or_else(|error| panic!("{name}: {error}"));
+            let truth = truth(&text);
+            assert_eq!(truth.findings.contains_key("non-linearizable"), twin == "broken", "{name}");
+            assert_eq!(truth.model.unwrap().name, kind.item.name, "{name}");
         }
     }
 }

@@ -6,7 +6,7 @@ use std::collections::HashSet;
 
 use fencepost_checker::{
     check::Checker,
-    contract::{Contract, Mode, TokenSource},
+    contract::{Contract, Mode, Term, TokenSource},
     history::{Event, Function, Kind, Released},
     registry::Choice,
     search::Budget,
@@ -244,6 +244,133 @@ fn fenced(count: u64) {
     compare("fenced mutex", "fenced-mutex", &contract, count, |verdict| {
         ["double-grant", "token-regression", "token-duplicate"].iter().any(|id| found(verdict, id))
     });
+}
+
+/// The lease rule is sound and not complete; the model is both.
+fn leases(count: u64) {
+    let contract = Contract { term: Term::Lease, ..Contract::default() };
+    let header = header(contract.clone(), "");
+    let (mut valid, mut invalid, mut missed) = (0, 0, 0);
+    for case in 0..count {
+        let number = seed().wrapping_mul(13_000_027).wrapping_add(case);
+        let mut random = Random(number);
+        let mut ops = generate(&mut random, &contract);
+        let ttl_ms = random.between(2, 14);
+        let mut events = events(&ops);
+        for event in events.iter_mut().filter(|event| event.f == Function::Acquire) {
+            event.value.ttl_ms = Some(ttl_ms);
+        }
+        let acquires: Vec<Op> =
+            ops.iter().filter(|op| matches!(op.act, Act::Acquire { .. })).copied().collect();
+        for op in acquires {
+            // From then on it may end by itself: the rate of clocks and the error of stamps are the header's.
+            let least = (ttl_ms * 1_000_000) as f64 * (1.0 - header.rho);
+            let from = (op.start + least.floor() as u64).saturating_sub(header.epsilon_ns);
+            let from = if op.end.is_some() { from } else { op.start };
+            ops.push(Op { act: Act::MayFree, start: from, end: None, ..op });
+        }
+        let truth = explainable(&ops, &contract);
+        let verdict = judge(&header, &mut events);
+        let objects = found(&verdict, "double-grant");
+        let say = || text(&header, &events);
+        assert!(!(objects && truth), "lease: seed {} case {case}: a false alarm\n{}", seed(), say());
+        let model: Choice = "lease-mutex".parse().expect("a choice");
+        let checker = Checker::new(header.clone()).with_model(&model, Budget::default()).expect("a model");
+        let searched = push_all(checker, &events);
+        let agrees = found(&searched, "non-linearizable") != truth;
+        assert!(agrees, "lease-mutex: seed {} case {case}, truth {truth}\n{}", seed(), say());
+        missed += u64::from(!truth && !objects);
+        *if truth { &mut valid } else { &mut invalid } += 1;
+    }
+    println!(
+        "lease: {valid} valid and {invalid} invalid histories, no false alarm; the rule misses {missed}, the model none"
+    );
+    assert!(valid * 20 > count && invalid * 20 > count, "lease: {valid} valid, {invalid} invalid");
+}
+
+/// A mutex that serves its waiters in the order of their calls, against a search that counts who overtakes whom.
+fn fifo(count: u64) {
+    let contract = Contract::default();
+    let header = header(contract.clone(), "");
+    let (mut valid, mut invalid) = (0, 0);
+    for case in 0..count {
+        let number = seed().wrapping_mul(17_000_023).wrapping_add(case);
+        let mut random = Random(number);
+        let ops = generate(&mut random, &contract);
+        let bypass = random.below(2);
+        let mut events = events(&ops);
+        for event in &mut events {
+            let asks = event.f == Function::Acquire && event.kind == Kind::Invoke;
+            event.value.wait_ms = asks.then_some(100);
+        }
+        let truth = served_in_order(&ops, &contract, bypass);
+        support::number(&mut events);
+        let choice: Choice = format!("fifo-lock?bypass={bypass}").parse().expect("a choice");
+        let checker = Checker::new(header.clone()).with_model(&choice, Budget::default()).expect("a model");
+        let verdict = push_all(checker, &events);
+        assert_eq!(
+            !found(&verdict, "non-linearizable"),
+            truth,
+            "fifo-lock: seed {} case {case}, bypass {bypass}, the search says {truth}\n{}",
+            seed(),
+            text(&header, &events)
+        );
+        *if truth { &mut valid } else { &mut invalid } += 1;
+    }
+    println!("fifo lock: {valid} valid and {invalid} invalid histories, no mismatch");
+    assert!(valid * 20 > count && invalid * 20 > count, "fifo lock: {valid} valid, {invalid} invalid");
+}
+
+/// As [`explainable`], with a count for each waiter of those that were called later and granted before.
+fn served_in_order(ops: &[Op], contract: &Contract, bypass: u64) -> bool {
+    let known = |op: &Op| matches!(op.act, Act::Acquire { .. }) && op.end.is_some();
+    let all = ops.iter().enumerate().filter(|(_, op)| op.end.is_some());
+    let all: u64 = all.map(|(place, _)| 1 << place).sum();
+    let mut seen = HashSet::new();
+    let mut open = vec![(State { done: 0, held: 0, token: 0 }, [0u64; 8])];
+    while let Some((state, overtaken)) = open.pop() {
+        if state.done & all == all {
+            return true;
+        }
+        if !seen.insert((state.clone(), overtaken)) {
+            continue;
+        }
+        let pending = |place: usize| state.done & (1 << place) == 0;
+        let deadline = ops.iter().enumerate().filter(|(place, _)| pending(*place));
+        let deadline = deadline.filter_map(|(_, op)| op.end).min().unwrap_or(u64::MAX);
+        for (place, op) in ops.iter().enumerate() {
+            if !pending(place) || op.start >= deadline {
+                continue;
+            }
+            let Some(next) = step(ops, contract, &state, place) else { continue };
+            let mut counts = overtaken;
+            if known(op) {
+                let waits = |(number, other): &(usize, &Op)| {
+                    pending(*number) && known(other) && other.start < op.start
+                };
+                for (_, waiter) in ops.iter().enumerate().filter(waits) {
+                    counts[waiter.attempt] += 1;
+                }
+            }
+            if counts.iter().all(|count| *count <= bypass) {
+                open.push((next, counts));
+            }
+        }
+    }
+    false
+}
+
+#[test]
+fn leases_and_queues_agree_with_a_search_over_all_orders() {
+    leases(cases(3_000));
+    fifo(cases(3_000));
+}
+
+#[test]
+#[ignore = "the long run"]
+fn leases_and_queues_agree_with_a_search_over_all_orders_at_night() {
+    leases(cases(200_000));
+    fifo(cases(200_000));
 }
 
 #[test]

@@ -5,7 +5,7 @@ use std::num::NonZeroU64;
 use super::{Analysis, AnomalyKind};
 use crate::{
     case::{Case, Finding, Told, ms},
-    contract::Renews,
+    contract::{Renews, Term},
     ledger::{FOREVER, MS, Outcome},
     registry::Item,
     tenure::Segment,
@@ -103,13 +103,25 @@ fn excuse(case: &Case<'_>, holder: u32, overlap: u64) -> Excuse {
     stall.map_or(Excuse::Nothing, |stall| Excuse::Disturbed(vec![stall.event]))
 }
 
+/// What is known of the end of the holder's term at the overlap. When it had ended at the latest may lie behind the
+/// overlap and says nothing of it then; when it may have ended at the earliest cannot.
+fn lease_of(case: &Case<'_>, holder: u32, overlap: u64) -> String {
+    let tenure = case.tenure(holder);
+    if let Some(end) = tenure.certain_end.filter(|end| *end <= overlap) {
+        return format!("whose lease had ended by {}", ms(end));
+    }
+    let guaranteed = tenure.segments().map(|segment| segment.end).filter(|end| *end <= overlap).max();
+    match (case.contract().term, guaranteed) {
+        (Term::Lease, Some(end)) => format!("whose lease may have ended from {} on", ms(end)),
+        (Term::Lease, None) => "whose lease may have ended".to_owned(),
+        (Term::Session | Term::None, _) => "whose session may have ended".to_owned(),
+    }
+}
+
 fn tell(case: &Case<'_>, finding: &Finding) -> Told {
     let [first, second] = finding.tenures;
     let attempt = case.attempt(first);
-    let lease = match case.tenure(first).certain_end {
-        Some(end) => format!("whose lease had ended by {}", ms(end)),
-        None => "whose lease may have ended".to_owned(),
-    };
+    let lease = lease_of(case, first, finding.at);
     let belief = |place: u32| case.tenure(place).believed.unwrap_or(Segment { start: 0, end: 0 });
     let end = belief(first).end;
     let stop = if end >= case.ledger.time_last {

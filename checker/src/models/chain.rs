@@ -4,29 +4,69 @@
 //! and each read the odd one after the write that it saw. An order exists iff no operation had returned before
 //! another one with a lower rank was called.
 
-use super::{About, Judgement, Told, found, register::Operation};
+use super::{
+    About, Judgement, Told, found,
+    register::{Operation, name, repeats},
+};
 use crate::{case::ms, names::FastMap};
 
-/// Judges one key; `None` if a write of unknown outcome leaves the chain open: then it takes a search.
+/// Judges one key; `None` if a write of unknown outcome leaves the chain open, or one value was written twice: then it
+/// takes a search.
 pub(super) fn judge(model: &str, about: &About, operations: &[Told<Operation>]) -> Option<Judgement> {
+    if repeats(operations) {
+        return None;
+    }
     let mut judgement = Judgement::default();
-    let (places, why) = match conflict(operations)? {
-        Ok(()) => return Some(judgement),
-        Err(conflict) => conflict,
-    };
-    let words: Vec<&str> = places.iter().map(|place| operations[*place].words.as_str()).collect();
+    let Err(conflict) = conflict(operations)? else { return Some(judgement) };
+    let words: Vec<&str> = conflict.places.iter().map(|place| operations[*place].words.as_str()).collect();
     let text = format!(
-        "Of {about}, these operations have no order that model '{model}' allows: {}; {why}.",
-        words.join(", ")
+        "Of {about}, these operations have no order that model '{model}' allows: {}; {}.",
+        words.join(", "),
+        conflict.why
     );
-    // What lies between two writes shows only by the whole chain.
-    let events = operations.iter().flat_map(|told| told.events.iter().copied());
-    let at = places.iter().filter_map(|place| operations[*place].interval.end).max().unwrap_or(0);
+    let proof = conflict.places.iter().chain(&conflict.between);
+    let events = proof.flat_map(|place| operations[*place].events.iter().copied());
+    let ends = conflict.places.iter().filter_map(|place| operations[*place].interval.end);
+    let at = ends.filter(|end| *end < u64::MAX).max().unwrap_or(0);
     judgement.anomalies.push(found(about, text, events.collect(), at));
     Some(judgement)
 }
 
-type Conflict = (Vec<usize>, String);
+/// Operations that exclude each other.
+#[derive(Debug)]
+struct Conflict {
+    places: Vec<usize>,
+    /// The writes that lead from one to the other.
+    between: Vec<usize>,
+    why: String,
+}
+
+impl Conflict {
+    fn of(places: Vec<usize>, why: String) -> Self {
+        Self { places, between: Vec::new(), why }
+    }
+}
+
+/// What somebody saw and nobody wrote, with the first who saw it: it was there at the begin, or the history does not
+/// tell of the write. More than one such value excludes each other.
+pub(super) fn origins(operations: &[Told<Operation>]) -> Vec<(u64, usize)> {
+    let accepted = || operations.iter().enumerate().filter(|(_, told)| !told.interval.operation.rejected);
+    let mut written: FastMap<u64, ()> = FastMap::default();
+    let writes = accepted().map(|(_, told)| told.interval.operation).filter(|operation| operation.write);
+    written.extend(writes.map(|operation| (operation.id, ())));
+    let mut origins: Vec<(u64, usize)> = Vec::new();
+    for (place, told) in accepted().filter(|(_, told)| told.interval.end.is_some()) {
+        let operation = told.interval.operation;
+        let saw = if operation.write { operation.replaced } else { Some(operation.id) };
+        if let Some(saw) = saw.filter(|saw| !written.contains_key(saw))
+            && origins.iter().all(|(origin, _)| *origin != saw)
+            && origins.len() < 2
+        {
+            origins.push((saw, place));
+        }
+    }
+    origins
+}
 
 /// Operations that exclude each other, and why; `None` where the chain is open.
 fn conflict(operations: &[Told<Operation>]) -> Option<Result<(), Conflict>> {
@@ -56,9 +96,16 @@ fn conflict(operations: &[Told<Operation>]) -> Option<Result<(), Conflict>> {
                 highest = Some((earlier, other));
             }
         }
-        if let Some((earlier, _)) = highest.filter(|(_, highest)| *highest > rank) {
-            let why = format!("the first had returned by {}, and belongs after the second", ms(end(earlier)));
-            return Some(Err((vec![earlier, place], why)));
+        if let Some((earlier, above)) = highest.filter(|(_, highest)| *highest > rank) {
+            let why = format!(
+                "the first had returned by {}, before the second was called, and belongs after it: each write between them replaced the one before",
+                ms(end(earlier))
+            );
+            let between = ranked().filter(|(place, between)| {
+                operations[*place].interval.operation.write && *between > rank && *between < above
+            });
+            let between = between.map(|(place, _)| place).collect();
+            return Some(Err(Conflict { places: vec![earlier, place], between, why }));
         }
     }
     Some(Ok(()))
@@ -81,7 +128,8 @@ fn ranks(operations: &[Told<Operation>]) -> Option<Result<FastMap<u64, u64>, Con
             continue;
         };
         if let Some((_, other)) = next.insert(replaced, (operation.id, place)) {
-            return Some(Err((vec![other, place], format!("both replaced write {replaced}"))));
+            let why = format!("both replaced {}", name(replaced));
+            return Some(Err(Conflict::of(vec![other, place], why)));
         }
     }
     // One that nobody saw need not have happened.
@@ -95,28 +143,34 @@ fn ranks(operations: &[Told<Operation>]) -> Option<Result<FastMap<u64, u64>, Con
     {
         return None;
     }
+    let origins = origins(operations);
+    if let [(one, first), (other, second)] = origins[..] {
+        let why = format!(
+            "nobody wrote {} and nobody wrote {}, and only one of them can have been there at the begin",
+            name(one),
+            name(other)
+        );
+        return Some(Err(Conflict::of(vec![first, second], why)));
+    }
     let mut ranks = FastMap::default();
-    let (mut last, mut rank) = (0, 0);
-    ranks.insert(0, 0);
+    let origin = origins.first().map_or(0, |(origin, _)| *origin);
+    let (mut last, mut rank) = (origin, 0);
+    ranks.insert(origin, 0);
     while let Some((id, _)) = next.remove(&last) {
         rank += 2;
-        if ranks.insert(id, rank).is_some() {
-            break;
-        }
+        ranks.insert(id, rank);
         last = id;
     }
-    if let Some((replaced, (_, place))) = next.into_iter().min() {
-        return Some(Err((
-            vec![place],
-            format!("what it replaced, {replaced}, was never there to be replaced"),
-        )));
-    }
-    let strange = operations.iter().enumerate().find(|(_, told)| {
-        let operation = told.interval.operation;
-        !operation.write && !operation.rejected && !ranks.contains_key(&operation.id)
-    });
-    if let Some((place, told)) = strange {
-        return Some(Err((vec![place], format!("nobody wrote {}", told.interval.operation.id))));
+    // Every other one replaced one that was written: they go round in a ring.
+    let start = next.iter().map(|(replaced, (_, place))| (*place, *replaced)).min();
+    if let Some((_, start)) = start {
+        let (mut ring, mut at) = (Vec::new(), start);
+        while let Some((id, place)) = next.remove(&at) {
+            ring.push(place);
+            at = id;
+        }
+        ring.sort_unstable();
+        return Some(Err(Conflict::of(ring, "they replaced each other in a ring".to_owned())));
     }
     Some(Ok(ranks))
 }
@@ -152,13 +206,22 @@ mod tests {
                 let interval = Interval { operation, start, end };
                 operations.push(Told { interval, words: String::new(), events: Vec::new(), unit: id });
             }
+            let origin = origins(&operations).first().map_or(0, |(origin, _)| *origin);
             let intervals: Vec<_> = operations.iter().map(|told| told.interval.clone()).collect();
             let found = matches!(
-                search(&CasRegister, &intervals, &Budget::default(), &mut || false),
+                search(&CasRegister { origin }, &intervals, &Budget::default(), &mut || false),
                 Answer::Found { .. }
             );
             if let Some(answer) = conflict(&operations) {
                 prop_assert_eq!(answer.is_ok(), found);
+                if let Err(conflict) = answer {
+                    // What is told proves it by itself.
+                    let mut places: Vec<usize> = conflict.places;
+                    places.extend(conflict.between);
+                    places.sort_unstable();
+                    let proof: Vec<_> = places.into_iter().map(|place| operations[place].clone()).collect();
+                    prop_assert!(matches!(super::conflict(&proof), Some(Err(_))), "{:#?}", proof);
+                }
             }
         }
     }

@@ -22,7 +22,7 @@ pub(super) const KIND: ModelKind = ModelKind {
     judge,
 };
 
-fn judge(case: &Case<'_>, _options: &Options, limits: &mut Limits<'_>) -> Judgement {
+fn judge(case: &Case<'_>, _options: &Options, limits: &Limits<'_>) -> Judgement {
     register::each_key(case, limits, |about, operations, limits| {
         register::searched("fenced-register", about, &FencedRegister, operations, limits)
     })

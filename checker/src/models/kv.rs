@@ -1,6 +1,6 @@
 //! `kv`: a store of registers, each judged by itself.
 
-use super::{Judgement, Limits, ModelKind, register, zones};
+use super::{Judgement, Limits, ModelKind, register};
 use crate::{
     case::Case,
     registry::{Item, Options},
@@ -18,6 +18,8 @@ pub(super) const KIND: ModelKind = ModelKind {
     judge,
 };
 
-fn judge(case: &Case<'_>, _options: &Options, limits: &mut Limits<'_>) -> Judgement {
-    register::each_key(case, limits, |about, operations, _| zones::judge("kv", about, &operations))
+fn judge(case: &Case<'_>, _options: &Options, limits: &Limits<'_>) -> Judgement {
+    register::each_key(case, limits, |about, operations, limits| {
+        register::zones_or_search("kv", about, operations, limits)
+    })
 }

@@ -1,11 +1,13 @@
 //! The operations of a lock, as its models see them.
 
-use super::{About, Judgement, Limits, Told, judge};
+use super::{About, Judgement, Limits, Told, in_parts, judge};
 use crate::{
     case::{Case, ms},
+    contract::Term,
     history::Released,
     ledger::{Attempt, Outcome, Release},
     search::{Interval, Spec},
+    tenure::disturbance,
 };
 
 /// What is done to a lock.
@@ -44,27 +46,34 @@ pub(crate) struct Operation {
     pub(crate) after_acquire: bool,
 }
 
+/// What an owner does to a lock that knows owners, and not their attempts: his operations of one kind do the same.
+pub(crate) fn kin_of_owner(operation: &Operation) -> Option<u64> {
+    let plain = operation.token.is_none() || !matches!(operation.what, What::Acquire | What::Retake);
+    plain.then_some(operation.owner.wrapping_mul(8).wrapping_add(operation.what as u64))
+}
+
 /// Judges each lock by a model. `leases`: holds may run out when their lease may have ended.
-pub(crate) fn each<M: Spec<Operation = Operation>>(
+pub(crate) fn each<M: Spec<Operation = Operation> + Sync>(
     case: &Case<'_>,
     model: &str,
     spec: &M,
     leases: bool,
-    limits: &mut Limits<'_>,
+    limits: &Limits<'_>,
 ) -> Judgement {
-    let mut judgement = Judgement::default();
     let mut attempts = vec![Vec::new(); case.locks.len()];
     for (number, attempt) in case.ledger.attempts.iter().enumerate() {
         attempts[attempt.lock as usize].push(number as u32);
     }
-    for (number, attempts) in attempts.iter().enumerate() {
-        let about = About { lock: Some(case.ledger.locks.name(number as u32).to_owned()), key: None };
+    let locks: Vec<(u32, Vec<u32>)> = (0..).zip(attempts).collect();
+    in_parts(&locks, limits, |(number, attempts), limits| {
         let operations = operations(case, attempts, leases, unit_of(model));
-        let one = judge(model, &about, spec, operations, limits);
-        judgement.anomalies.extend(one.anomalies);
-        judgement.unknown.extend(one.unknown);
-    }
-    judgement
+        judge(model, &about(case, *number), spec, operations, None, limits)
+    })
+}
+
+/// A lock, to tell of.
+pub(crate) fn about(case: &Case<'_>, lock: u32) -> About {
+    About { lock: Some(case.ledger.locks.name(lock).to_owned()), key: None }
 }
 
 /// Which operations are left out together, to find the smallest history without an order: those that a model
@@ -137,26 +146,36 @@ fn expiries(
 ) {
     let Some(place) = case.place_of(number) else { return };
     let tenure = case.tenure(place);
+    // What moves that instant is part of the proof.
+    let mut proof: Vec<u64> = case.proofs(attempt).flat_map(|renewal| renewal.call.events()).collect();
+    proof.extend(attempt.lost.map(|(_, event)| event));
+    proof.extend(case.ledger.death_of(attempt.process).map(|(_, event)| event));
+    if case.contract().term == Term::Session {
+        proof.extend(disturbance(case.ledger, attempt));
+    }
+    if case.ledger.is_torn() {
+        proof.push(case.ledger.process[attempt.process as usize].heard_event);
+    }
     let Some(granted) = tenure.granted else {
-        all.push(expiry(operation(What::Expire), attempt.acquire.start));
+        all.push(expiry(operation(What::Expire), attempt.acquire.start, proof));
         return;
     };
     // The lease of a grant that was slower than it may run out before the grant is seen.
     let mut first = operation(What::Expire);
     first.after_acquire &= granted.end >= attempt.acquire.end;
-    all.push(expiry(first, granted.end));
+    all.push(expiry(first, granted.end, proof));
     for segment in &tenure.retaken {
         let renewal = attempt.renewals.iter().find(|renewal| renewal.by == segment.start);
         if let Some(renewal) = renewal {
             all.push(told(case, attempt, operation(What::Retake), "renewal", renewal.call, true));
         }
-        all.push(expiry(operation(What::Expire), segment.end));
+        all.push(expiry(operation(What::Expire), segment.end, Vec::new()));
     }
 }
 
-fn expiry(operation: Operation, from: u64) -> Told<Operation> {
+fn expiry(operation: Operation, from: u64, events: Vec<u64>) -> Told<Operation> {
     let words = format!("the end of that lease, not before {}", ms(from));
-    Told { interval: Interval::unknown(operation, from), words, events: Vec::new(), unit: 0 }
+    Told { interval: Interval::unknown(operation, from), words, events, unit: 0 }
 }
 
 fn told(

@@ -22,12 +22,12 @@ pub(super) const KIND: ModelKind = ModelKind {
     judge,
 };
 
-fn judge(case: &Case<'_>, _options: &Options, limits: &mut Limits<'_>) -> Judgement {
+fn judge(case: &Case<'_>, _options: &Options, limits: &Limits<'_>) -> Judgement {
     lock::each(case, "mutex", &Mutex, false, limits)
 }
 
 /// Who holds.
-struct Mutex;
+pub(super) struct Mutex;
 
 impl Spec for Mutex {
     type State = Option<u64>;

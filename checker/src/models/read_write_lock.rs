@@ -22,7 +22,7 @@ pub(super) const KIND: ModelKind = ModelKind {
     judge,
 };
 
-fn judge(case: &Case<'_>, _options: &Options, limits: &mut Limits<'_>) -> Judgement {
+fn judge(case: &Case<'_>, _options: &Options, limits: &Limits<'_>) -> Judgement {
     lock::each(case, "read-write-lock", &ReadWriteLock, false, limits)
 }
 

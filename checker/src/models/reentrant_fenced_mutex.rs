@@ -22,7 +22,7 @@ pub(super) const KIND: ModelKind = ModelKind {
     judge,
 };
 
-fn judge(case: &Case<'_>, _options: &Options, limits: &mut Limits<'_>) -> Judgement {
+fn judge(case: &Case<'_>, _options: &Options, limits: &Limits<'_>) -> Judgement {
     lock::each(case, "reentrant-fenced-mutex", &ReentrantFencedMutex, false, limits)
 }
 
@@ -59,5 +59,9 @@ impl Spec for ReentrantFencedMutex {
             What::Find => (!mine).then_some(*state),
             What::MayFree | What::Expire => Some(if mine { less() } else { *state }),
         }
+    }
+
+    fn kin(&self, operation: &Operation) -> Option<u64> {
+        lock::kin_of_owner(operation)
     }
 }

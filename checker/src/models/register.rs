@@ -1,6 +1,8 @@
 //! `register`: a read returns the last write; and what all models of a resource share.
 
-use super::{About, Judgement, Limits, ModelKind, Told, judge as search_and_tell, zones};
+use super::{
+    About, Judgement, Limits, ModelKind, PINNED, Regroup, Told, in_parts, judge as search_and_tell, zones,
+};
 use crate::{
     case::{Case, ms},
     ledger::{Access, Answer},
@@ -21,8 +23,16 @@ pub(super) const KIND: ModelKind = ModelKind {
     judge,
 };
 
-fn judge(case: &Case<'_>, _options: &Options, limits: &mut Limits<'_>) -> Judgement {
-    each_key(case, limits, |about, operations, _| zones::judge("register", about, &operations))
+fn judge(case: &Case<'_>, _options: &Options, limits: &Limits<'_>) -> Judgement {
+    each_key(case, limits, |about, operations, limits| zones_or_search("register", about, operations, limits))
+}
+
+/// What was written is told by its number; a foreign history may have written 0, which stands for nothing here.
+pub(crate) const ZERO: u64 = 1 << 52;
+
+/// A write's number in words.
+pub(crate) fn name(id: u64) -> String {
+    if id == ZERO { "value 0".to_owned() } else { id.to_string() }
 }
 
 /// An access to a key.
@@ -42,8 +52,8 @@ pub(crate) struct Operation {
 /// Judges each key, in each life of the resource, by itself.
 pub(crate) fn each_key(
     case: &Case<'_>,
-    limits: &mut Limits<'_>,
-    judge: impl Fn(&About, Vec<Told<Operation>>, &mut Limits<'_>) -> Judgement,
+    limits: &Limits<'_>,
+    judge: impl Fn(&About, Vec<Told<Operation>>, &Limits<'_>) -> Judgement + Sync,
 ) -> Judgement {
     each_part(case, limits, |access| access.key, judge)
 }
@@ -51,32 +61,52 @@ pub(crate) fn each_key(
 /// Judges the accesses in parts, in each life of the resource.
 pub(crate) fn each_part(
     case: &Case<'_>,
-    limits: &mut Limits<'_>,
+    limits: &Limits<'_>,
     part: impl Fn(&Access) -> u32,
-    judge: impl Fn(&About, Vec<Told<Operation>>, &mut Limits<'_>) -> Judgement,
+    judge: impl Fn(&About, Vec<Told<Operation>>, &Limits<'_>) -> Judgement + Sync,
 ) -> Judgement {
     let mut parts: FastMap<(u32, u32), Vec<&Access>> = FastMap::default();
+    let mut unknown: FastMap<u32, Vec<&Access>> = FastMap::default();
     for access in &case.ledger.accesses {
         if access.answer != Answer::Unknown {
             parts.entry((part(access), access.incarnation)).or_default().push(access);
+        } else if access.write {
+            unknown.entry(part(access)).or_default().push(access);
         }
+    }
+    // A write of unknown outcome may have landed in any life.
+    for ((number, _), accesses) in &mut parts {
+        accesses.extend(unknown.get(number).into_iter().flatten());
     }
     let mut parts: Vec<_> = parts.into_iter().collect();
     parts.sort_by_key(|(part, _)| *part);
-    let mut judgement = Judgement::default();
-    for ((number, _), mut accesses) in parts {
-        // A write of unknown outcome may have landed in any life.
-        let unknown = case.ledger.accesses.iter().filter(|access| access.answer == Answer::Unknown);
-        accesses.extend(unknown.filter(|access| access.write && part(access) == number));
+    in_parts(&parts, limits, |(_, accesses), limits| {
         let operations: Vec<Told<Operation>> =
             accesses.iter().filter_map(|access| told(case, access)).collect();
         let whole = accesses.windows(2).any(|pair| pair[0].key != pair[1].key);
         let key = (!whole).then(|| case.ledger.keys.name(accesses[0].key).to_owned());
-        let one = judge(&About { lock: None, key }, operations, limits);
-        judgement.anomalies.extend(one.anomalies);
-        judgement.unknown.extend(one.unknown);
+        judge(&About { lock: None, key }, operations, limits)
+    })
+}
+
+/// Did two writes write the same? Then what was read does not say which of them was read.
+pub(super) fn repeats(operations: &[Told<Operation>]) -> bool {
+    let mut seen = FastMap::default();
+    let mut writes = operations.iter().map(|told| told.interval.operation);
+    writes.any(|operation| operation.write && !operation.rejected && seen.insert(operation.id, ()).is_some())
+}
+
+/// By zones where every write differs, else by search.
+pub(super) fn zones_or_search(
+    model: &str,
+    about: &About,
+    operations: Vec<Told<Operation>>,
+    limits: &Limits<'_>,
+) -> Judgement {
+    if repeats(&operations) {
+        return searched(model, about, &Register, operations, limits);
     }
-    judgement
+    zones::judge(model, about, &operations)
 }
 
 fn told(case: &Case<'_>, access: &Access) -> Option<Told<Operation>> {
@@ -86,8 +116,9 @@ fn told(case: &Case<'_>, access: &Access) -> Option<Told<Operation>> {
     let process = case.ledger.process_name(access.process);
     let unknown = access.answer == Answer::Unknown;
     let words = format!(
-        "{process}'s {} of {id} from {}{}",
+        "{process}'s {} of {} from {}{}",
         if access.write { "write" } else { "read" },
+        name(id),
         ms(access.call.start),
         match access.answer {
             Answer::Accepted => "",
@@ -120,20 +151,52 @@ pub(crate) fn searched<M: Spec<Operation = Operation>>(
     about: &About,
     spec: &M,
     mut operations: Vec<Told<Operation>>,
-    limits: &mut Limits<'_>,
+    limits: &Limits<'_>,
 ) -> Judgement {
-    // What a write replaced, or why it was turned away, ties it to others: they are left out together.
-    if matches!(model, "cas-register" | "fenced-register") {
-        operations.iter_mut().for_each(|told| told.unit = 0);
+    let regroup: Option<Regroup<Operation>> = match model {
+        "cas-register" => {
+            // What a write replaced ties it to others; no other operation rests on a read.
+            for (number, told) in (0..).zip(&mut operations) {
+                told.unit = if told.interval.operation.write { PINNED } else { number };
+            }
+            None
+        }
+        "fenced-register" => {
+            // Others may have been turned away because of an access that was not; none because of one that was.
+            for (number, told) in (0..).zip(&mut operations) {
+                told.unit = if told.interval.operation.rejected { number } else { PINNED };
+            }
+            Some(untie)
+        }
+        _ => None,
+    };
+    search_and_tell(model, about, spec, operations, regroup, limits)
+}
+
+/// An access because of whose token nobody else was turned away stands and falls with those of the same write only.
+fn untie(operations: &mut [Told<Operation>]) {
+    let rejected = operations.iter().filter(|told| told.interval.operation.rejected);
+    let least = rejected.filter_map(|told| told.interval.operation.token).min();
+    let mut highest: FastMap<u64, u64> = FastMap::default();
+    for operation in operations.iter().map(|told| told.interval.operation).filter(|told| !told.rejected) {
+        let highest = highest.entry(operation.id).or_default();
+        *highest = (*highest).max(operation.token.unwrap_or(0));
     }
-    search_and_tell(model, about, spec, operations, limits)
+    for told in operations {
+        let operation = told.interval.operation;
+        let low =
+            highest.get(&operation.id).is_none_or(|highest| least.is_none_or(|least| *highest <= least));
+        told.unit = match (operation.rejected, low) {
+            (true, _) => PINNED - 1 - told.unit.min(PINNED / 2),
+            (false, true) => operation.id,
+            (false, false) => PINNED,
+        };
+    }
 }
 
 /// The last write.
-#[cfg(test)]
 pub(super) struct Register;
 
-#[cfg(test)]
 impl Spec for Register {
     type State = u64;
     type Operation = Operation;
@@ -142,7 +205,15 @@ impl Spec for Register {
         0
     }
 
+    fn describe(&self, state: &u64) -> String {
+        format!("last write {}", name(*state))
+    }
+
     fn step(&self, state: &u64, operation: &Operation) -> Option<u64> {
-        if operation.write { Some(operation.id) } else { (*state == operation.id).then_some(*state) }
+        match (operation.write, operation.rejected) {
+            (_, true) => Some(*state),
+            (true, _) => Some(operation.id),
+            (false, _) => (*state == operation.id).then_some(*state),
+        }
     }
 }

@@ -27,7 +27,7 @@ pub(super) const KIND: ModelKind = ModelKind {
     judge,
 };
 
-fn judge(case: &Case<'_>, options: &Options, limits: &mut Limits<'_>) -> Judgement {
+fn judge(case: &Case<'_>, options: &Options, limits: &Limits<'_>) -> Judgement {
     // Checked when the model was chosen.
     let permits = permits(options).ok().flatten().unwrap_or(case.contract().permits);
     lock::each(case, "semaphore", &Semaphore { permits }, false, limits)

@@ -22,7 +22,7 @@ pub(super) const KIND: ModelKind = ModelKind {
     judge,
 };
 
-fn judge(case: &Case<'_>, _options: &Options, limits: &mut Limits<'_>) -> Judgement {
+fn judge(case: &Case<'_>, _options: &Options, limits: &Limits<'_>) -> Judgement {
     lock::each(case, "unowned-mutex", &UnownedMutex, false, limits)
 }
 
@@ -48,5 +48,9 @@ impl Spec for UnownedMutex {
             What::Find => (!state).then_some(false),
             What::MayFree | What::Expire => Some(false),
         }
+    }
+
+    fn kin(&self, operation: &Operation) -> Option<u64> {
+        Some(operation.what as u64)
     }
 }

@@ -1,6 +1,7 @@
 //! How does a file become events? Line by line, borrowed, within a bounded memory, with errors that name the
 //! line, what is wrong with it and what to do.
 
+mod edn;
 mod pairing;
 mod scan;
 mod witness;
@@ -16,6 +17,7 @@ use crate::{
     verdict::Verdict,
 };
 
+pub use edn::{EdnError, from_edn, is_edn, to_edn};
 pub use witness::{CopyError, copy_witness, copy_witnesses};
 
 /// The longest line that is read, bytes. The longest lines are `dump` events: 16 MiB hold the record of
@@ -116,6 +118,9 @@ pub enum ReadError {
         /// The end, nanoseconds.
         end: u64,
     },
+    /// It is no history of Jepsen either.
+    #[error(transparent)]
+    Edn(EdnError),
     /// The file cannot be read.
     #[error("line {line} cannot be read: {source}")]
     Io {
@@ -165,12 +170,25 @@ pub fn check_with<R: BufRead>(
     plan: Option<&Plan>,
     new: impl Fn(Header) -> Checker,
 ) -> Result<Checked, ReadError> {
+    check_unless(reader, plan, new, &|| false)
+}
+
+/// As [`check_with`]; `stop` is asked now and then whether a search under a model shall give up.
+///
+/// # Errors
+/// As [`check`].
+pub fn check_unless<R: BufRead>(
+    reader: R,
+    plan: Option<&Plan>,
+    new: impl Fn(Header) -> Checker,
+    stop: &(dyn Fn() -> bool + Sync),
+) -> Result<Checked, ReadError> {
     let mut checker = None;
     let finished = read(reader, |header, event| {
         checker.get_or_insert_with(|| new(header.clone())).push(event);
     })?;
     let checker = checker.unwrap_or_else(|| new(finished.header.clone()));
-    Ok(Checked { verdict: checker.finish(plan), header: finished.header, notes: finished.notes })
+    Ok(Checked { verdict: checker.finish_unless(plan, stop), header: finished.header, notes: finished.notes })
 }
 
 /// Reads a history and hands each event to `sink`, with the header.
