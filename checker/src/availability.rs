@@ -36,6 +36,29 @@ struct Excuse {
     proven: bool,
 }
 
+/// The two excuses that last longest: one of them is not the asker's own.
+#[derive(Clone, Copy, Debug, Default)]
+struct Latest {
+    best: Option<Excuse>,
+    second: Option<Excuse>,
+}
+
+impl Latest {
+    fn and(self, excuse: Excuse) -> Self {
+        match self.best {
+            Some(best) if best.until >= excuse.until => {
+                let second = self.second.filter(|second| second.until >= excuse.until).unwrap_or(excuse);
+                Self { second: Some(second), ..self }
+            }
+            best => Self { best: Some(excuse), second: best },
+        }
+    }
+
+    fn not_of(self, place: Option<u32>) -> Option<Excuse> {
+        self.best.filter(|best| Some(best.place) != place).or(self.second)
+    }
+}
+
 /// All leaks, one for each tenure that they follow: the longest.
 pub(crate) fn leaks(case: &Case<'_>) -> Vec<Leak> {
     if !case.is_mutex() {
@@ -55,17 +78,17 @@ fn leaks_of(case: &Case<'_>, number: u32, lock: &LockCase) -> Vec<Leak> {
     }
     let mut excuses: Vec<Excuse> = lock.tenures.iter().map(|place| excuse(case, *place)).collect();
     excuses.sort_by_key(|excuse| excuse.asked);
-    let mut latest = Vec::with_capacity(excuses.len());
+    let mut latest: Vec<Latest> = Vec::with_capacity(excuses.len());
     for excuse in &excuses {
-        let best: Excuse =
-            latest.last().copied().filter(|best: &Excuse| best.until >= excuse.until).unwrap_or(*excuse);
-        latest.push(best);
+        let before = latest.last().copied().unwrap_or_default();
+        latest.push(before.and(*excuse));
     }
     let outages = Outages::new(case.ledger, number);
     let mut leaks: Vec<Leak> = Vec::new();
     for want in wants {
         let count = excuses.partition_point(|excuse| excuse.asked < want.asked_before);
-        let Some(excuse) = count.checked_sub(1).map(|last| latest[last]) else { continue };
+        let latest = count.checked_sub(1).map(|last| latest[last]).unwrap_or_default();
+        let Some(excuse) = latest.not_of((!want.refused).then_some(want.asker)) else { continue };
         let excused = excuse.until.saturating_add(outages.between(excuse.over, want.at));
         if want.at <= excused {
             continue;
@@ -104,7 +127,8 @@ fn wants(case: &Case<'_>, lock: &LockCase) -> Vec<Want> {
     let late = late.filter(|(_, attempt)| attempt.waited && attempt.outcome == Outcome::Ok);
     let late = late.map(|(place, attempt)| Want {
         at: attempt.granted_after,
-        asked_before: attempt.acquire.start,
+        // Where clients poll, one that asked later may be served before.
+        asked_before: attempt.granted_after,
         asker: place,
         refused: false,
     });

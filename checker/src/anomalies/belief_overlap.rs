@@ -62,6 +62,9 @@ fn expired_first(case: &Case<'_>, first: u32, second: u32) -> [u32; 2] {
     if dead(second) && !dead(first) { [second, first] } else { [first, second] }
 }
 
+/// Workers tell of gaps in their heartbeat from this length on.
+const STALL_TOLD_NS: u64 = 25 * MS;
+
 /// Why an expired holder is not its library's fault.
 enum Excuse {
     /// The library did not promise to renew, or nobody watched whether its process stood still.
@@ -79,9 +82,15 @@ fn excuse(case: &Case<'_>, holder: u32, overlap: u64) -> Excuse {
     if !renews || !ledger.header.heartbeat || !case.clock_is_sound() {
         return Excuse::NoPromise;
     }
-    let proofs = attempt.renewals.iter().filter(|renewal| renewal.outcome == Outcome::Ok);
-    let proof = proofs.map(|renewal| renewal.by).filter(|by| *by <= overlap);
-    let proof = proof.fold(attempt.acquire.end, u64::max);
+    let stall_max = attempt.ttl_ms_min.map_or(0, NonZeroU64::get).saturating_mul(MS) / 10;
+    if stall_max < STALL_TOLD_NS {
+        // A stall that would excuse the library may be too short to have been told of.
+        return Excuse::NoPromise;
+    }
+    let proofs =
+        attempt.renewals.iter().filter(|renewal| renewal.outcome == Outcome::Ok && renewal.by <= overlap);
+    // The service counts from some instant between request and reply: what disturbed the reply counts, too.
+    let proof = proofs.map(|renewal| renewal.after).fold(attempt.granted_after, u64::max);
     let meets = |from: u64, to: u64| from <= overlap && to >= proof;
     let process = ledger.process_name(attempt.process);
     let fault = ledger.faults.iter().find(|fault| {
@@ -95,7 +104,6 @@ fn excuse(case: &Case<'_>, holder: u32, overlap: u64) -> Excuse {
         return Excuse::Disturbed(trouble.call.events().collect());
     }
     let client = ledger.process[attempt.process as usize].client;
-    let stall_max = attempt.ttl_ms_min.map_or(0, NonZeroU64::get).saturating_mul(MS) / 10;
     let stall = ledger.stalls.iter().find(|stall| {
         let long = stall.until.saturating_sub(stall.from) > stall_max;
         stall.client == client && long && meets(stall.from, stall.until)

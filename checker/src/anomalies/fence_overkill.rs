@@ -41,7 +41,8 @@ fn find(case: &Case<'_>) -> Vec<Finding> {
         return Vec::new();
     }
     // While more is to come it cannot be told anyway.
-    let seen = if case.live { Seen(FastMap::default()) } else { Seen::new(case) };
+    // Where lines are missing, the one that brought the highest token may be among them.
+    let seen = if case.live || case.ledger.is_torn() { Seen(FastMap::default()) } else { Seen::new(case) };
     let mut findings = Vec::new();
     for number in rejections {
         let access = &case.ledger.accesses[number as usize];
