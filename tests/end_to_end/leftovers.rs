@@ -69,11 +69,12 @@ fn marked_processes(mark: &str) -> Vec<String> {
     marked.map(|process| fs::read_to_string(process.path().join("cmdline")).unwrap_or_default()).collect()
 }
 
-const BUSY: &[&str] =
-    &["run", "--lock", "redis", "--nemesis", "pause-holder", "--nemesis", "kill-server", "--time", "20s"];
+/// A healthy lock without data to be harmed: whatever its record says, it says of no violation.
+const BUSY: &[&str] = &["run", "--lock", "redis?aof=always", "--workload", "mutex", "--time", "20s"];
+const FAULTS: &[&str] = &["--nemesis", "pause-holder", "--nemesis", "kill-server"];
 
 fn busy(isolation: &'static str) -> Vec<&'static str> {
-    [BUSY, &["--isolation", isolation]].concat()
+    [BUSY, FAULTS, &["--isolation", isolation]].concat()
 }
 
 /// Moments spread over start, work and faults, different in every run of the tests.
@@ -90,7 +91,7 @@ fn still_checks(store: &Path) {
     let history = only_run(store).join("history.jsonl");
     if fs::metadata(&history).is_ok_and(|file| file.len() > 0) {
         let ended = run(&["check", history.to_str().unwrap()]);
-        assert!(!matches!(ended.code, 64..), "{ended:?}");
+        assert!(matches!(ended.code, 0 | 2), "{ended:?}");
     }
 }
 

@@ -3,7 +3,9 @@
 use std::time::Duration;
 
 use fencepost_checker::history::{Cause, Source};
-use redis::{AsyncConnectionConfig, FromRedisValue, RedisError, aio::MultiplexedConnection};
+use redis::{
+    AsyncConnectionConfig, ErrorKind, FromRedisValue, RedisError, ServerErrorKind, aio::MultiplexedConnection,
+};
 
 use crate::lock::{OpError, Outcome, error, too_late};
 
@@ -63,17 +65,18 @@ impl RedisConnection {
             may_have_acted: false,
             error: error(Cause::Unavailable, Source::Library, failure.to_string()),
         })?;
+        let is_script = matches!(request, Request::Script(_));
         let answer = match request {
             Request::Command(command) => command.query_async(&mut connection).await,
             Request::Script(script) => script.invoke_async(&mut connection).await,
         };
         match answer {
             Ok(value) => Ok(value),
-            Err(failure) => Err(self.sort(failure).await),
+            Err(failure) => Err(self.sort(failure, is_script).await),
         }
     }
 
-    async fn sort(&self, failure: RedisError) -> Failed {
+    async fn sort(&self, failure: RedisError, is_script: bool) -> Failed {
         let text = failure.to_string();
         if failure.is_timeout() {
             return Failed { may_have_acted: true, error: error(Cause::Timeout, Source::Library, text) };
@@ -82,8 +85,15 @@ impl RedisConnection {
             *self.connection.lock().await = None;
             return Failed { may_have_acted: true, error: error(Cause::Unavailable, Source::Library, text) };
         }
-        // The server itself said no; a script that failed half-way may have acted.
-        Failed { may_have_acted: false, error: error(Cause::Refused, Source::Server, text) }
+        // The server itself said no. A script may have failed half-way, unless the server took no commands at all.
+        let took_none = matches!(
+            failure.kind(),
+            ErrorKind::Server(
+                ServerErrorKind::BusyLoading | ServerErrorKind::ReadOnly | ServerErrorKind::MasterDown
+            )
+        );
+        let may_have_acted = is_script && !took_none;
+        Failed { may_have_acted, error: error(Cause::Refused, Source::Server, text) }
     }
 }
 

@@ -21,14 +21,15 @@ impl Fault for PauseServer {
             name: NAME,
             summary: "stops a lock server (SIGSTOP) while somebody holds",
             documentation: "Requests time out with an unknown outcome; leases run out while nobody can be granted. \
-                The holder at the point waits until the server goes on.",
+                The holder at the point waits until the server goes on. Requests that \
+                their clients gave up are served then, too: the lock may be taken for nobody, until its lease ends.",
             options: &[
                 AT,
                 OptionSpec { name: "for", summary: "how long it lasts", default: "1.5ttl", values: &[] },
                 OptionSpec {
                     name: "gap",
                     summary: "least time between strikes",
-                    default: "1ttl",
+                    default: "3ttl",
                     values: &[],
                 },
             ],

@@ -270,7 +270,6 @@ impl Actor {
                 token: grant.token,
                 validity_ms: grant.validity_ms,
                 ttl_ms: grant.ttl_ms,
-                owner: Some(grant.owner.into()),
                 granted_after: Some(grant.granted_after),
                 granted_by: Some(grant.granted_by),
                 ..Value::default()
