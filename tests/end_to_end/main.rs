@@ -9,4 +9,5 @@ mod demo;
 mod leftovers;
 mod planted_bugs;
 mod registries;
+mod replay;
 mod support;
