@@ -154,6 +154,8 @@ pub struct Stuck<S> {
     /// At this instant nothing that would return was open and the state was the first one again, in every order:
     /// what had returned by then has no part in it. 0: at no instant.
     pub since: u64,
+    /// Operations of unknown outcome that had taken effect by then, in every order.
+    pub gone: Vec<usize>,
     /// The cost.
     pub spent: Spent,
 }
@@ -280,6 +282,7 @@ pub fn search<M: Spec>(
         open: Vec::new(),
         open_kept: 0,
         since: 0,
+        gone: Vec::new(),
         ask_after: ASK_EVERY,
         spent: Spent::default(),
     };
@@ -331,6 +334,8 @@ struct Run<'a, M: Spec> {
     open_kept: usize,
     /// See [`Stuck::since`].
     since: u64,
+    /// See [`Stuck::gone`]: how many of each family.
+    gone: Applied,
     /// After so many more configurations the caller is asked whether to stop.
     ask_after: u64,
     spent: Spent,
@@ -392,12 +397,27 @@ impl<M: Spec> Run<'_, M> {
             return Some(self.stuck_at(place, before));
         }
         self.returning.retain(|other| *other != place);
-        let first = self.spec.initial();
-        if self.returning.is_empty() && self.present.iter().all(|present| present.state == first) {
-            self.since = self.operations[place as usize].end.unwrap_or(self.since);
+        if self.returning.is_empty() {
+            self.begins_anew(place);
         }
         self.forget_inert();
         None
+    }
+
+    /// Nothing that will return is open: is the state the first one again?
+    fn begins_anew(&mut self, place: u32) {
+        let first = self.spec.initial();
+        let Some((some, others)) = self.present.split_first() else { return };
+        if some.state != first || others.iter().any(|other| other.state != first) {
+            return;
+        }
+        self.since = self.operations[place as usize].end.unwrap_or(self.since);
+        self.gone.clone_from(&some.applied);
+        for other in others {
+            for (family, count) in &mut self.gone {
+                *count = (*count).min(count_of(&other.applied, *family) as u32);
+            }
+        }
     }
 
     /// Others of the open operations may have taken effect before; says whether the budget is spent.
@@ -481,11 +501,15 @@ impl<M: Spec> Run<'_, M> {
         }
         let unknown = self.open.iter().flat_map(|family| &self.families[*family as usize]);
         let open = self.returning.iter().chain(unknown).filter(|other| **other != place);
+        let gone = self.gone.iter().flat_map(|(family, count)| {
+            self.families[*family as usize][..*count as usize].iter().map(|other| *other as usize)
+        });
         Answer::Stuck(Stuck {
             operation: place as usize,
             open: open.map(|other| *other as usize).collect(),
             states,
             since: self.since,
+            gone: gone.collect(),
             spent: self.spent,
         })
     }

@@ -125,8 +125,12 @@ impl Bounds {
             .filter(|renewal| renewal.outcome == Outcome::Ok)
             .map(|renewal| renewal.by)
             .fold(attempt.granted_by, u64::max);
-        let unknown = earlier().filter(|renewal| renewal.outcome == Outcome::Info).count() as u64 + abandoned;
-        let over = self.most_end(from, most).saturating_add(unknown.saturating_mul(most.saturating_mul(MS)));
+        if earlier().any(|renewal| renewal.outcome == Outcome::Info) {
+            // It may take effect at any instant to come, and a renewal may take anew what it finds free.
+            return None;
+        }
+        let over =
+            self.most_end(from, most).saturating_add(abandoned.saturating_mul(most.saturating_mul(MS)));
         let touches = |(begin, end): &(u64, u64)| *begin <= over && *end >= attempt.acquire.start;
         let disturbed = self.upheavals.iter().any(touches);
         (!disturbed).then_some(over)
@@ -171,7 +175,11 @@ pub(crate) fn of_attempt(
     let proof = proof_by_release(bounds, attempt, bounds.lease_over(attempt, FOREVER, false));
     if attempt.outcome == Outcome::Ok {
         grant(ledger, bounds, attempt, stop, releases, &mut tenure);
-        if let Some(proof) = proof {
+        // A renewal after the client was told of the loss may have taken anew what the release then freed.
+        // So may a re-entry have, under another session.
+        let session = bounds.contract.term == Term::Session;
+        let anew = |renewal: &Renewal| renewal.call.start >= stop || (session && renewal.reentry);
+        if let Some(proof) = proof.filter(|_| !attempt.renewals.iter().any(anew)) {
             prolong(&mut tenure, stop.min(proof.call.start));
         }
         tenure.believed = Some(belief(ledger, bounds, attempt, stop));
@@ -275,9 +283,13 @@ fn sorted(renewals: &[Renewal]) -> std::borrow::Cow<'_, [Renewal]> {
 
 /// The call of the last operation by which the server confirmed the session.
 fn session_proof(ledger: &Ledger, attempt: &Attempt) -> u64 {
-    let renewed = attempt.renewals.iter().filter(|renewal| renewal.outcome == Outcome::Ok);
+    // A re-entry is counted by the client alone, or begins a session of its own.
+    let renewed = attempt.renewals.iter();
+    let renewed = renewed.filter(|renewal| renewal.outcome == Outcome::Ok && !renewal.reentry);
     let renewed = renewed.map(|renewal| renewal.after);
-    let released = attempt.releases().filter(|release| release.released == Some(Released::Yes));
+    let reentered = attempt.renewals.iter().any(|renewal| renewal.reentry);
+    let released = attempt.releases();
+    let released = released.filter(|release| release.released == Some(Released::Yes) && !reentered);
     let released = released.map(|release| release.call.start);
     let proof = renewed.chain(released).fold(attempt.acquire.end, u64::max);
     proof.min(stop_of(ledger, attempt))

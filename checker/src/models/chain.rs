@@ -200,7 +200,7 @@ mod tests {
                 let replaced = if unknown == 5 { replaced } else { id.saturating_sub(1) };
                 let known = !write || unknown > 0;
                 let operation = Operation {
-                    write, key: 0, id, replaced: known.then_some(replaced), token: None, rejected: false,
+                    write, key: 0, id, replaced: known.then_some(replaced), token: None, rejected: false, unseen: false,
                 };
                 let end = known.then_some(start + length);
                 let interval = Interval { operation, start, end };

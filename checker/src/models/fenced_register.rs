@@ -23,9 +23,14 @@ pub(super) const KIND: ModelKind = ModelKind {
 };
 
 fn judge(case: &Case<'_>, _options: &Options, limits: &Limits<'_>) -> Judgement {
-    register::each_key(case, limits, |about, operations, limits| {
-        register::searched("fenced-register", about, &FencedRegister, operations, limits)
-    })
+    register::each_part(
+        case,
+        limits,
+        |access| access.key,
+        |about, operations, limits| {
+            register::searched("fenced-register", about, &FencedRegister, operations, limits)
+        },
+    )
 }
 
 /// The last write and the highest token.
@@ -47,6 +52,9 @@ impl Spec for FencedRegister {
         let (last, highest) = *state;
         let token = operation.token.unwrap_or(highest);
         let low = token < highest;
+        if operation.unseen {
+            return Some((last, token.max(highest)));
+        }
         match (operation.write, operation.rejected) {
             (_, true) => low.then_some(*state),
             (true, _) => (!low).then_some((operation.id, token)),

@@ -237,10 +237,15 @@ where
     fn narrow(&mut self) {
         let at = self.best.0[self.best.1.operation].interval.end.unwrap_or(u64::MAX);
         // What was called after that had returned has no part in it: the search had not seen it yet.
-        self.keep(|told| told.interval.start <= at);
+        let gone: HashSet<usize> = self.best.1.gone.iter().copied().collect();
         let since = self.best.1.since;
-        if since > 0 {
-            self.keep(|told| told.interval.end.is_none_or(|end| end > since));
+        let early = |place, told: &Told<M::Operation>| match told.interval.end {
+            Some(end) => end <= since,
+            None => gone.contains(&place),
+        };
+        let window = |place, told: &Told<M::Operation>| told.interval.start <= at && !early(place, told);
+        if since == 0 || !self.keep_placed(window) {
+            self.keep(|told| told.interval.start <= at);
         }
         let mut distance = 1u64 << 20;
         while distance < at {
@@ -282,7 +287,13 @@ where
 
     /// Keeps some of the operations, if they still have no order; says whether.
     fn keep(&mut self, keep: impl Fn(&Told<M::Operation>) -> bool) -> bool {
-        let kept: Vec<Told<M::Operation>> = self.best.0.iter().filter(|told| keep(told)).cloned().collect();
+        self.keep_placed(|_, told| keep(told))
+    }
+
+    fn keep_placed(&mut self, keep: impl Fn(usize, &Told<M::Operation>) -> bool) -> bool {
+        let placed = self.best.0.iter().enumerate();
+        let kept: Vec<Told<M::Operation>> =
+            placed.filter(|(place, told)| keep(*place, told)).map(|(_, told)| told.clone()).collect();
         let intervals: Vec<Interval<M::Operation>> = kept.iter().map(|told| told.interval.clone()).collect();
         let budget = Budget { configurations: self.left, ..self.limits.budget };
         let answer = search(self.spec, &intervals, &budget, &mut || (self.limits.stop)());

@@ -27,7 +27,8 @@ fn judge(case: &Case<'_>, _options: &Options, limits: &Limits<'_>) -> Judgement 
         case,
         limits,
         |_| 0,
-        |about, operations, limits| {
+        |about, mut operations, limits| {
+            operations.retain(|told| !told.interval.operation.unseen);
             register::searched("multi-register", about, &MultiRegister, operations, limits)
         },
     )

@@ -47,6 +47,8 @@ pub(crate) struct Operation {
     pub(crate) token: Option<u64>,
     /// The fence turned it away.
     pub(crate) rejected: bool,
+    /// A read whose answer nobody knows: its token may have been seen.
+    pub(crate) unseen: bool,
 }
 
 /// Judges each key, in each life of the resource, by itself.
@@ -55,7 +57,16 @@ pub(crate) fn each_key(
     limits: &Limits<'_>,
     judge: impl Fn(&About, Vec<Told<Operation>>, &Limits<'_>) -> Judgement + Sync,
 ) -> Judgement {
-    each_part(case, limits, |access| access.key, judge)
+    each_part(
+        case,
+        limits,
+        |access| access.key,
+        |about, mut operations: Vec<Told<Operation>>, limits| {
+            // What nobody saw says nothing of what was there.
+            operations.retain(|told| !told.interval.operation.unseen);
+            judge(about, operations, limits)
+        },
+    )
 }
 
 /// Judges the accesses in parts, in each life of the resource.
@@ -67,14 +78,28 @@ pub(crate) fn each_part(
 ) -> Judgement {
     let mut parts: FastMap<(u32, u32), Vec<&Access>> = FastMap::default();
     let mut unknown: FastMap<u32, Vec<&Access>> = FastMap::default();
+    let named = |access: &Access| !case.ledger.incarnations.name(access.incarnation).is_empty();
+    let mut lives: FastMap<u32, Vec<u32>> = FastMap::default();
+    for access in case.ledger.accesses.iter().filter(|access| named(access)) {
+        let lives = lives.entry(part(access)).or_default();
+        if !lives.contains(&access.incarnation) {
+            lives.push(access.incarnation);
+        }
+    }
     for access in &case.ledger.accesses {
         if access.answer != Answer::Unknown {
-            parts.entry((part(access), access.incarnation)).or_default().push(access);
-        } else if access.write {
+            // An answer need not say in which life it was given.
+            let life = match lives.get(&part(access)).map(Vec::as_slice) {
+                Some([only]) => *only,
+                Some(_) if !named(access) && (!access.write || access.answer == Answer::Rejected) => continue,
+                _ => access.incarnation,
+            };
+            parts.entry((part(access), life)).or_default().push(access);
+        } else {
             unknown.entry(part(access)).or_default().push(access);
         }
     }
-    // A write of unknown outcome may have landed in any life.
+    // An access of unknown outcome may have landed in any life.
     for ((number, _), accesses) in &mut parts {
         accesses.extend(unknown.get(number).into_iter().flatten());
     }
@@ -112,7 +137,9 @@ pub(super) fn zones_or_search(
 fn told(case: &Case<'_>, access: &Access) -> Option<Told<Operation>> {
     let nothing_there = !access.write && access.position == Some(0);
     let rejected = access.answer == Answer::Rejected;
-    let id = access.write_id.or((nothing_there || rejected).then_some(0))?;
+    let unseen = !access.write && access.answer == Answer::Unknown;
+    let id = if unseen { None } else { access.write_id };
+    let id = id.or((nothing_there || rejected || unseen).then_some(0))?;
     let process = case.ledger.process_name(access.process);
     let unknown = access.answer == Answer::Unknown;
     let words = format!(
@@ -133,6 +160,7 @@ fn told(case: &Case<'_>, access: &Access) -> Option<Told<Operation>> {
         replaced: access.replaced,
         token: access.token,
         rejected,
+        unseen,
     };
     // A write that the final dump settled took effect; nobody knows when after its call.
     let settled = access.resolved_by.is_some();

@@ -146,7 +146,7 @@ mod tests {
                     continue;
                 }
                 let operation =
-                    Operation { write, key: 0, id, replaced: None, token: None, rejected: false };
+                    Operation { write, key: 0, id, replaced: None, token: None, rejected: false, unseen: false };
                 let end = (!write || unknown > 0).then_some(start + length);
                 let interval = Interval { operation, start, end };
                 operations.push(Told { interval, words: String::new(), events: Vec::new(), unit: id });
