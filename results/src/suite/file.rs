@@ -95,6 +95,24 @@ pub enum SuiteError {
         /// The most that are allowed.
         max: usize,
     },
+    /// A pattern that was meant for cells and matches none: what it says would never be looked at.
+    #[error("{place} matches no cell; the nearest is '{nearest}'")]
+    NoCell {
+        /// Which pattern, and where it stands.
+        place: String,
+        /// The cell whose name comes nearest.
+        nearest: String,
+    },
+    /// A threshold on what nothing measures.
+    #[error("the threshold on '{metric}' is on no metric{hint}; there is: {}", known.join(", "))]
+    UnknownMetric {
+        /// What was given.
+        metric: String,
+        /// The nearest that there is, as a question.
+        hint: String,
+        /// All that there are.
+        known: Vec<String>,
+    },
     /// A threshold that says nothing.
     #[error(
         "the threshold on {metric} has no bound: give at-least, at-most, at-least-times or at-most-times"
@@ -381,6 +399,14 @@ mod tests {
                 "expectation of '*': unknown anomaly",
             ),
             (&format!("{SMALL}[[thresholds]]\ncells = '*'\nmetric = 'acquire_ms.p99'"), "has no bound"),
+            (
+                &format!("{SMALL}[[thresholds]]\ncells = '*'\nmetric = 'acquire_ms.p9'\nat-most = 1.0"),
+                "the threshold on 'acquire_ms.p9' is on no metric (did you mean 'acquire_ms.p99'?); there is: acquires_per_s",
+            ),
+            (
+                &format!("{SMALL}[[thresholds]]\ncells = '*'\nmetric = 'acquire_ms'\nat-most = 1.0"),
+                "the threshold on 'acquire_ms' is on no metric",
+            ),
         ] {
             let error = SuiteFile::parse(text).unwrap_err().to_string();
             assert!(error.contains(expected), "{text}: {error}");
