@@ -297,7 +297,10 @@ impl Progress {
         let mut err = output::stderr();
         let clear = if self.live { "\r\u{1b}[K" } else { "" };
         let seconds = cell.took_ms() as f64 / 1e3;
-        let remark = cell.remark();
+        let mut remark = cell.remark();
+        if let (true, Some(reason)) = (cell.is_quarantined(), &cell.cell.quarantine) {
+            remark = format!("{reason}; {}: {remark}", cell.came_to());
+        }
         let colon = if remark.is_empty() { "" } else { ": " };
         let (number, all, name, word) = (self.number, self.all, &cell.cell.name, cell.word());
         writeln!(err, "{clear}[{number}/{all}] {name}: {word}{how} in {seconds:.1} s{colon}{remark}")

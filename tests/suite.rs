@@ -66,6 +66,9 @@ fn the_worst_cell_decides_and_the_others_are_run() {
     assert!(out.contains("failed: none/mutex/none/none: double-grant on "), "{out}{err}");
     assert!(!out.contains("broken"), "{out}");
     assert!(err.contains("none/counter/none/token: skipped"), "{err}");
+    assert!(err.contains("none/counter/none/none: quarantined in "), "{err}");
+    assert!(err.contains(": known to be broken; failed: "), "{err}");
+    assert!(out.contains("1 quarantined") && out.matches("failed").count() == 3, "{out}");
     let suite = bench.suite();
     let states: Vec<_> =
         suite["cells"].as_array().expect("cells").iter().map(|cell| &cell["state"]["is"]).collect();
