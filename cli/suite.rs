@@ -171,6 +171,9 @@ impl Suite {
             }
             progress.begin(&result.cells[place])?;
             let interrupted = seeker.seek(&mut result.cells[place])?;
+            if interrupted {
+                note_interruption(&mut result.cells[place..]);
+            }
             result.write(dir)?;
             if interrupted {
                 return Ok(true);
@@ -199,6 +202,15 @@ impl Suite {
             out.flush()?;
         }
         Ok(())
+    }
+}
+
+/// Says of the cells from the interrupted one on why they were not run.
+fn note_interruption(cells: &mut [CellResult]) {
+    let mut why = "interrupted in the middle of its run";
+    for cell in cells.iter_mut().filter(|cell| cell.state == CellState::NotRun) {
+        cell.reasons = vec![why.to_owned()];
+        why = "the suite was interrupted before its turn";
     }
 }
 

@@ -186,6 +186,8 @@ fn an_interrupted_suite_heals_keeps_what_it_has_and_goes_on() {
     wait_until("all processes are gone", || processes_in(bench.dir.path()) == 0);
     let suite = bench.suite();
     assert_eq!(suite["cells"][0]["state"]["is"], "not-run");
+    assert_eq!(suite["cells"][0]["reasons"][0], "interrupted in the middle of its run");
+    assert_eq!(suite["cells"][1]["reasons"][0], "the suite was interrupted before its turn");
     bench.write(&LONG.replace("60s", "1s"));
     let (out, _) = bench.run(&["--resume", "store/latest"], 0);
     assert!(out.contains("2 cells: 2 passed"), "{out}");
