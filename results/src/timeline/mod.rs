@@ -93,6 +93,23 @@ mod tests {
     }
 
     #[test]
+    fn the_headline_is_shown_whole() {
+        let mut verdict = samples::stale_write_verdict();
+        verdict.valid = fencepost_checker::verdict::Valid::True;
+        verdict.summary =
+            "no promise was broken in 116 holds and 116 accepted writes, so at 95 % confidence fewer \
+                           than 3 in 100 break one. Beside that: 2 stuck-lock, 11 starvation"
+                .to_owned();
+        let recording = Recording::parse(samples::stale_write().as_bytes()).unwrap();
+        let scene = scene(&recording, Some(&verdict));
+        keep("headline", &scene);
+        assert_tidy(&scene);
+        let lines: Vec<_> = scene.labels.iter().filter(|label| label.size == 15.0).collect();
+        let whole = lines.iter().map(|line| line.text.as_str()).collect::<Vec<_>>().join(" ");
+        assert!(whole.ends_with(&verdict.summary), "{whole}");
+    }
+
+    #[test]
     fn small_and_large_runs_keep_within_bounds() {
         for tenures in [0, 1, 40, 5_000] {
             let text = samples::busy_run(tenures, 6);
