@@ -259,7 +259,7 @@ fn expect(file: &SuiteFile, cell: &mut Cell) -> Result<(), SuiteError> {
         }
     }
     expectation::validate(&cell.expectation)
-        .map_err(|source| SuiteError::Expectation { place: format!("cell '{}'", cell.name), source })
+        .map_err(|error| SuiteError::Expectation { place: format!("cell '{}'", cell.name), error })
 }
 
 /// Numbers cells of one name, which differ in their block's settings.

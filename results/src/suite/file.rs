@@ -79,12 +79,12 @@ pub enum SuiteError {
         value: String,
     },
     /// An expectation names what is not there, or contradicts itself.
-    #[error("{place}: {source}")]
+    #[error("{place}: {error}")]
     Expectation {
         /// Where it stands.
         place: String,
         /// What is wrong.
-        source: ExpectationError,
+        error: ExpectationError,
     },
     /// It has no cells.
     #[error("the suite has no cells: add a block [[cells]] with locks, workloads, nemeses and fences")]
@@ -311,7 +311,7 @@ impl SuiteFile {
 }
 
 fn check_expectation(expectation: &Expectation, place: impl Fn() -> String) -> Result<(), SuiteError> {
-    expectation::validate(expectation).map_err(|source| SuiteError::Expectation { place: place(), source })
+    expectation::validate(expectation).map_err(|error| SuiteError::Expectation { place: place(), error })
 }
 
 /// Reads a length of time: `500ms`, `1.5s`, `2m`, `1h`.
