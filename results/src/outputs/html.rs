@@ -92,6 +92,7 @@ struct Row {
 fn page(run: &RunDir, finished: &Finished) -> Result<Page, String> {
     let verdict = &finished.verdict;
     let valid = match verdict.valid {
+        _ if finished.unfinished => "unknown",
         Valid::True => "valid",
         Valid::False => "not-valid",
         Valid::Unknown => "unknown",
@@ -100,8 +101,8 @@ fn page(run: &RunDir, finished: &Finished) -> Result<Page, String> {
         title: finished.name().to_owned(),
         style: include_str!("../../assets/page.css"),
         valid,
-        word: words::valid(verdict.valid),
-        sentence: words::headline(verdict),
+        word: if finished.unfinished { "Unfinished" } else { words::valid(verdict.valid) },
+        sentence: sentence(finished),
         judged: judged(finished.judgement.outcome).to_owned(),
         reasons: finished.judgement.reasons.clone(),
         unfinished: finished.unfinished,
@@ -116,6 +117,15 @@ fn page(run: &RunDir, finished: &Finished) -> Result<Page, String> {
         plan: finished.plan.as_ref().map(plan_rows).unwrap_or_default(),
         version: env!("CARGO_PKG_VERSION"),
     })
+}
+
+fn sentence(finished: &Finished) -> String {
+    let headline = words::headline(&finished.verdict);
+    if finished.unfinished {
+        format!("so far {}: {headline}", words::valid(finished.verdict.valid).to_lowercase())
+    } else {
+        headline
+    }
 }
 
 fn judged(outcome: Outcome) -> &'static str {
