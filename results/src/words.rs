@@ -121,9 +121,63 @@ pub fn advice(id: &str) -> Option<&'static str> {
     })
 }
 
+/// How a run's command line is shown: without what says only where the run went and how it was printed.
+#[must_use]
+pub fn command(command: &str) -> String {
+    let mut words = shell_words(command).into_iter();
+    let mut shown = Vec::new();
+    while let Some(word) = words.next() {
+        match word {
+            "--json" => {}
+            "--store" => drop(words.next()),
+            word if word.starts_with("--store=") => {}
+            word => shown.push(word),
+        }
+    }
+    shown.join(" ")
+}
+
+/// The words of a command line, in quotes as they stand there.
+fn shell_words(line: &str) -> Vec<&str> {
+    let (mut words, mut begin, mut quote) = (Vec::new(), None, None);
+    let mut letters = line.char_indices();
+    while let Some((place, letter)) = letters.next() {
+        match (letter, quote) {
+            (' ', None) => words.extend(begin.take().map(|begin| &line[begin..place])),
+            _ => {
+                begin.get_or_insert(place);
+                match (letter, quote) {
+                    ('\\', None) => drop(letters.next()),
+                    ('\'' | '"', None) => quote = Some(letter),
+                    (letter, Some(open)) if letter == open => quote = None,
+                    _ => {}
+                }
+            }
+        }
+    }
+    words.extend(begin.map(|begin| &line[begin..]));
+    words
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_command_to_run_again_is_short() {
+        for (given, shown) in [
+            ("fencepost run --json --store 'a b' --seed 7", "fencepost run --seed 7"),
+            ("fencepost run --store=x --lock 'redis?a=b' --json", "fencepost run --lock 'redis?a=b'"),
+            (
+                r"fencepost run --lock 'exec:it'\''s --json --store x' --time 1s",
+                r"fencepost run --lock 'exec:it'\''s --json --store x' --time 1s",
+            ),
+            ("fencepost run --store", "fencepost run"),
+            ("fencepost run --lock 'open --json", "fencepost run --lock 'open --json"),
+        ] {
+            assert_eq!(command(given), shown);
+        }
+    }
 
     #[test]
     fn every_anomaly_comes_with_advice() {

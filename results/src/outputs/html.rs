@@ -107,7 +107,7 @@ fn page(run: &RunDir, finished: &Finished) -> Result<Page, String> {
         reasons: finished.judgement.reasons.clone(),
         unfinished: finished.unfinished,
         next: next(finished),
-        command: finished.plan.as_ref().map(|plan| plan.command.clone()),
+        command: finished.plan.as_ref().map(|plan| words::command(&plan.command)),
         directory: run.path().display().to_string(),
         timeline: timeline_svg(finished)?,
         plots: plot_svgs(finished)?,

@@ -10,6 +10,7 @@ use crate::{
     finished::Finished,
     render::Warning,
     store::RunDir,
+    words,
 };
 
 pub(super) const OUTPUT: Output = Output {
@@ -62,6 +63,6 @@ fn text(finished: &Finished) -> String {
     let findings =
         finished.verdict.anomalies.iter().map(|anomaly| format!("{}: {}", anomaly.id, anomaly.text));
     let mut lines: Vec<_> = std::iter::once(finished.verdict.summary.clone()).chain(findings).collect();
-    lines.extend(finished.plan.as_ref().map(|plan| format!("Again: {}", plan.command)));
+    lines.extend(finished.plan.as_ref().map(|plan| format!("Again: {}", words::command(&plan.command))));
     lines.join("\n\n")
 }

@@ -42,8 +42,9 @@ fn markdown(finished: &Finished) -> String {
     }
     let _ = writeln!(text, "\n{}", seen(verdict));
     if let Some(plan) = &finished.plan {
-        let fence = "`".repeat(longest_run(&plan.command, '`').max(2) + 1);
-        let _ = writeln!(text, "\n{fence}sh\n{}\n{fence}", plan.command);
+        let command = crate::words::command(&plan.command);
+        let fence = "`".repeat(longest_run(&command, '`').max(2) + 1);
+        let _ = writeln!(text, "\n{fence}sh\n{command}\n{fence}");
     }
     if finished.judgement.outcome == Outcome::Expected && !finished.unfinished {
         text += "\nAs expected.\n";
