@@ -22,6 +22,7 @@ use fencepost_results::{
         result::{CellResult, CellState, SuiteResult},
         threshold::Threshold,
     },
+    words,
 };
 use fencepost_workloads::LOCKS;
 
@@ -100,11 +101,8 @@ impl Suite {
         let chosen: Vec<_> =
             cells.iter().filter(|(_, cell)| self.only.is_empty() || meant(cell)).cloned().collect();
         if chosen.is_empty() {
-            let text = format!(
-                "--only {} matches none of the {} cells; see --dry-run",
-                self.only.join(" "),
-                cells.len()
-            );
+            let text =
+                format!("--only {} matches no cell of {}; see --dry-run", self.only.join(" "), cells.len());
             return Err(failure(Exit::Usage, text));
         }
         Ok((file, chosen))
@@ -223,7 +221,13 @@ fn show(file: &SuiteFile, cells: &[(usize, Cell)]) -> anyhow::Result<Exit> {
         writeln!(out, "    fencepost {}", words.join(" "))?;
     }
     let time: Duration = cells.iter().map(|(_, cell)| cell.time).sum();
-    writeln!(out, "{}: {} cells, about {} s if each is run once", file.name, cells.len(), time.as_secs())?;
+    writeln!(
+        out,
+        "{}: {}, about {} s if each is run once",
+        file.name,
+        words::number_of(cells.len() as u64, "cell"),
+        time.as_secs()
+    )?;
     out.flush()?;
     Ok(Exit::Expected)
 }

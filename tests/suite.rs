@@ -46,7 +46,7 @@ const TEETH: &str = "name = 'teeth'\n[defaults]\ntime = '700ms'\n\
 fn what_is_required_is_found_and_all_files_are_written() {
     let bench = Bench::new(TEETH);
     let (out, _) = bench.run(&[], 0);
-    assert!(out.contains("1 cells: 1 passed"), "{out}");
+    assert!(out.contains("1 cell: 1 passed"), "{out}");
     for file in ["junit.xml", "summary.md", "matrix.html"] {
         assert!(bench.latest(file).contains("teeth"), "{file}");
     }
@@ -101,7 +101,7 @@ fn a_dry_run_shows_the_cells_and_runs_nothing() {
     assert!(err.contains("unknown key 'totl' in the suite is ignored (did you mean 'total'?)"), "{err}");
     assert!(!Path::new(&bench.dir.path().join("store")).exists());
     let (out, _) = bench.run(&["--dry-run", "--only", "none/*"], 0);
-    assert!(out.contains("1 cells"), "{out}");
+    assert!(out.contains("x: 1 cell, about "), "{out}");
 }
 
 #[test]
@@ -112,7 +112,7 @@ fn what_is_wrong_with_a_suite_is_said() {
     bench.write("name = ");
     assert!(bench.run(&[], 64).1.contains("TOML parse error"));
     bench.write(TEETH);
-    assert!(bench.run(&["--only", "redlock"], 64).1.contains("--only redlock matches none of the 1 cells"));
+    assert!(bench.run(&["--only", "redlock"], 64).1.contains("--only redlock matches no cell of 1"));
     assert!(bench.run(&["--resume", "nowhere"], 64).1.contains("cannot resume nowhere"));
     bench.write(&TEETH.replace("'none'", "'noone'"));
     let (out, _) = bench.run(&[], 64);

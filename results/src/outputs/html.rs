@@ -143,7 +143,8 @@ fn next(finished: &Finished) -> Vec<String> {
     let rejected = verdict.counts.writes_rejected;
     let mut next: Vec<String> = Vec::new();
     if verdict.valid == Valid::True && fenced && rejected > 0 {
-        next.push(format!("Keep the fence: it turned {rejected} writes away, and nothing was harmed."));
+        let writes = words::number_of(rejected, "write");
+        next.push(format!("Keep the fence: it turned {writes} away, and nothing was harmed."));
     } else {
         next.extend(advice(verdict));
     }

@@ -234,7 +234,7 @@ impl SuiteResult {
         let words = ["passed", "failed", "missing", "unknown", "broken", "not run", "quarantined", "skipped"];
         let counts = words.iter().map(|word| (self.count(word), word)).filter(|(count, _)| *count > 0);
         let text = counts.map(|(count, word)| format!("{count} {word}")).collect::<Vec<_>>().join(", ");
-        format!("{} cells: {text}", self.cells.len())
+        format!("{}: {text}", words::number_of(self.cells.len() as u64, "cell"))
     }
 }
 

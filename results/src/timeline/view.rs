@@ -164,17 +164,20 @@ impl<'r> View<'r> {
         let faults_all = faults.len();
         self.faults = faults.into_iter().take(FAULTS_MAX).collect();
         let missing = [
-            (operations_all - self.operations.len(), "operations"),
-            (holds_all - self.holds.len(), "holds"),
-            (faults_all - self.faults.len(), "faults"),
-            (clients.len() - self.clients.len(), "clients"),
-            (locks.len() - self.locks.len(), "locks"),
-            (keys.len().saturating_sub(self.keys.len()), "keys"),
+            (operations_all - self.operations.len(), "operation"),
+            (holds_all - self.holds.len(), "hold"),
+            (faults_all - self.faults.len(), "fault"),
+            (clients.len() - self.clients.len(), "client"),
+            (locks.len() - self.locks.len(), "lock"),
+            (keys.len().saturating_sub(self.keys.len()), "key"),
         ];
         self.left_out = missing
             .iter()
             .filter(|(count, _)| *count > 0)
-            .map(|(count, what)| format!("{} {what}", crate::draw::axis::thousands(*count as u64)))
+            .map(|(count, what)| {
+                let plural = if *count == 1 { "" } else { "s" };
+                format!("{} {what}{plural}", crate::draw::axis::thousands(*count as u64))
+            })
             .collect::<Vec<_>>()
             .join(", ");
     }
