@@ -101,8 +101,7 @@ impl Suite {
         let chosen: Vec<_> =
             cells.iter().filter(|(_, cell)| self.only.is_empty() || meant(cell)).cloned().collect();
         if chosen.is_empty() {
-            let text =
-                format!("--only {} matches no cell of {}; see --dry-run", self.only.join(" "), cells.len());
+            let text = format!("--only {} matches no cell; see --dry-run", self.only.join(" "));
             return Err(failure(Exit::Usage, text));
         }
         Ok((file, chosen))

@@ -76,10 +76,11 @@ pub fn number_of(count: u64, noun: &str) -> String {
     format!("{count} {noun}{}", if count == 1 { "" } else { "s" })
 }
 
-/// How much a run without a finding says: with n holds and none bad, fewer than 3/n are, at 95 %.
+/// How much a run without a finding says: with n holds and none bad, fewer than 3/n are, at 95 %; of three or
+/// fewer nothing.
 #[must_use]
 pub fn bound(holds: u64) -> Option<String> {
-    (holds > 0).then(|| {
+    (holds > 3).then(|| {
         format!(
             "{} without a violation: fewer than {:.2} % are bad, at 95 %",
             number_of(holds, "hold"),
@@ -213,7 +214,7 @@ mod tests {
 
     #[test]
     fn a_clean_run_says_how_much_it_proves() {
-        assert_eq!(bound(0), None);
+        assert_eq!((bound(0), bound(3)), (None, None));
         assert_eq!(bound(300).unwrap(), "300 holds without a violation: fewer than 1.00 % are bad, at 95 %");
     }
 }
