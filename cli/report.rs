@@ -70,7 +70,7 @@ fn finish(directory: &Path, warnings: &[Warning]) -> anyhow::Result<Exit> {
 fn with_code(error: FinishedError) -> anyhow::Error {
     match error {
         FinishedError::Store(error) => error.into(),
-        FinishedError::History { source: ReadError::Io { .. }, .. } => failure(Exit::Usage, error),
+        FinishedError::History { error: ReadError::Io { .. }, .. } => failure(Exit::Usage, error),
         FinishedError::History { .. } => failure(Exit::Malformed, error),
     }
 }

@@ -9,7 +9,7 @@ use fencepost_checker::{
     registry::Choice,
 };
 use fencepost_nemesis::{fault::PlannedFault, quantity, sandbox::Isolation};
-use fencepost_results::{expectation, store::DEFAULT_STORE};
+use fencepost_results::{expectation, store::DEFAULT_STORE, words};
 use fencepost_workloads::settings;
 
 use crate::{
@@ -238,7 +238,9 @@ impl Run {
             return Ok(Exit::Expected);
         }
         writeln!(out, "{}", plan.name)?;
-        let clients = format!("{} clients of {} actors on {} locks", plan.clients, plan.actors, plan.keys);
+        let count = |count: u32, noun: &str| words::number_of(count.into(), noun);
+        let (clients, actors) = (count(plan.clients, "client"), count(plan.actors, "actor"));
+        let clients = format!("{clients} of {actors} on {}", count(plan.keys, "lock"));
         writeln!(out, "  {} on {}, fence {}: {clients}", plan.workload, plan.lock, plan.fence)?;
         let (ttl, time) = (quantity::show(self.ttl), quantity::show(self.time));
         writeln!(out, "  ttl {ttl}, for {time}, seed {}", plan.seed)?;

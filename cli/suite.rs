@@ -22,6 +22,7 @@ use fencepost_results::{
         result::{CellResult, CellState, SuiteResult},
         threshold::Threshold,
     },
+    words,
 };
 use fencepost_workloads::LOCKS;
 
@@ -100,11 +101,7 @@ impl Suite {
         let chosen: Vec<_> =
             cells.iter().filter(|(_, cell)| self.only.is_empty() || meant(cell)).cloned().collect();
         if chosen.is_empty() {
-            let text = format!(
-                "--only {} matches none of the {} cells; see --dry-run",
-                self.only.join(" "),
-                cells.len()
-            );
+            let text = format!("--only {} matches no cell; see --dry-run", self.only.join(" "));
             return Err(failure(Exit::Usage, text));
         }
         Ok((file, chosen))
@@ -171,6 +168,9 @@ impl Suite {
             }
             progress.begin(&result.cells[place])?;
             let interrupted = seeker.seek(&mut result.cells[place])?;
+            if interrupted {
+                note_interruption(&mut result.cells[place..]);
+            }
             result.write(dir)?;
             if interrupted {
                 return Ok(true);
@@ -202,6 +202,15 @@ impl Suite {
     }
 }
 
+/// Says of the cells from the interrupted one on why they were not run.
+fn note_interruption(cells: &mut [CellResult]) {
+    let mut why = "interrupted in the middle of its run";
+    for cell in cells.iter_mut().filter(|cell| cell.state == CellState::NotRun) {
+        cell.reasons = vec![why.to_owned()];
+        why = "the suite was interrupted before its turn";
+    }
+}
+
 /// The cells, and how each is run.
 fn show(file: &SuiteFile, cells: &[(usize, Cell)]) -> anyhow::Result<Exit> {
     let mut out = output::stdout();
@@ -211,7 +220,13 @@ fn show(file: &SuiteFile, cells: &[(usize, Cell)]) -> anyhow::Result<Exit> {
         writeln!(out, "    fencepost {}", words.join(" "))?;
     }
     let time: Duration = cells.iter().map(|(_, cell)| cell.time).sum();
-    writeln!(out, "{}: {} cells, about {} s if each is run once", file.name, cells.len(), time.as_secs())?;
+    writeln!(
+        out,
+        "{}: {}, about {} s if each is run once",
+        file.name,
+        words::number_of(cells.len() as u64, "cell"),
+        time.as_secs()
+    )?;
     out.flush()?;
     Ok(Exit::Expected)
 }
@@ -297,7 +312,10 @@ impl Progress {
         let mut err = output::stderr();
         let clear = if self.live { "\r\u{1b}[K" } else { "" };
         let seconds = cell.took_ms() as f64 / 1e3;
-        let remark = cell.remark();
+        let mut remark = cell.remark();
+        if let (true, Some(reason)) = (cell.is_quarantined(), &cell.cell.quarantine) {
+            remark = format!("{reason}; {}: {remark}", cell.came_to());
+        }
         let colon = if remark.is_empty() { "" } else { ": " };
         let (number, all, name, word) = (self.number, self.all, &cell.cell.name, cell.word());
         writeln!(err, "{clear}[{number}/{all}] {name}: {word}{how} in {seconds:.1} s{colon}{remark}")

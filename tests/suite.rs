@@ -46,7 +46,7 @@ const TEETH: &str = "name = 'teeth'\n[defaults]\ntime = '700ms'\n\
 fn what_is_required_is_found_and_all_files_are_written() {
     let bench = Bench::new(TEETH);
     let (out, _) = bench.run(&[], 0);
-    assert!(out.contains("1 cells: 1 passed"), "{out}");
+    assert!(out.contains("1 cell: 1 passed"), "{out}");
     for file in ["junit.xml", "summary.md", "matrix.html"] {
         assert!(bench.latest(file).contains("teeth"), "{file}");
     }
@@ -66,6 +66,9 @@ fn the_worst_cell_decides_and_the_others_are_run() {
     assert!(out.contains("failed: none/mutex/none/none: double-grant on "), "{out}{err}");
     assert!(!out.contains("broken"), "{out}");
     assert!(err.contains("none/counter/none/token: skipped"), "{err}");
+    assert!(err.contains("none/counter/none/none: quarantined in "), "{err}");
+    assert!(err.contains(": known to be broken; failed: "), "{err}");
+    assert!(out.contains("1 quarantined") && out.matches("failed").count() == 3, "{out}");
     let suite = bench.suite();
     let states: Vec<_> =
         suite["cells"].as_array().expect("cells").iter().map(|cell| &cell["state"]["is"]).collect();
@@ -98,7 +101,7 @@ fn a_dry_run_shows_the_cells_and_runs_nothing() {
     assert!(err.contains("unknown key 'totl' in the suite is ignored (did you mean 'total'?)"), "{err}");
     assert!(!Path::new(&bench.dir.path().join("store")).exists());
     let (out, _) = bench.run(&["--dry-run", "--only", "none/*"], 0);
-    assert!(out.contains("1 cells"), "{out}");
+    assert!(out.contains("x: 1 cell, about "), "{out}");
 }
 
 #[test]
@@ -109,7 +112,7 @@ fn what_is_wrong_with_a_suite_is_said() {
     bench.write("name = ");
     assert!(bench.run(&[], 64).1.contains("TOML parse error"));
     bench.write(TEETH);
-    assert!(bench.run(&["--only", "redlock"], 64).1.contains("--only redlock matches none of the 1 cells"));
+    assert!(bench.run(&["--only", "redlock"], 64).1.contains("--only redlock matches no cell"));
     assert!(bench.run(&["--resume", "nowhere"], 64).1.contains("cannot resume nowhere"));
     bench.write(&TEETH.replace("'none'", "'noone'"));
     let (out, _) = bench.run(&[], 64);
@@ -183,6 +186,8 @@ fn an_interrupted_suite_heals_keeps_what_it_has_and_goes_on() {
     wait_until("all processes are gone", || processes_in(bench.dir.path()) == 0);
     let suite = bench.suite();
     assert_eq!(suite["cells"][0]["state"]["is"], "not-run");
+    assert_eq!(suite["cells"][0]["reasons"][0], "interrupted in the middle of its run");
+    assert_eq!(suite["cells"][1]["reasons"][0], "the suite was interrupted before its turn");
     bench.write(&LONG.replace("60s", "1s"));
     let (out, _) = bench.run(&["--resume", "store/latest"], 0);
     assert!(out.contains("2 cells: 2 passed"), "{out}");

@@ -61,9 +61,12 @@ impl Seeker<'_> {
 
     /// The budget is spent, and there were too few occasions to say that the anomaly does not occur.
     fn give_up(&self, result: &mut CellResult) {
-        let opportunities = result.opportunities;
+        let opportunities = match result.opportunities {
+            1 => "1 opportunity".to_owned(),
+            count => format!("{count} opportunities"),
+        };
         let text = format!(
-            "its budget is spent after {opportunities} opportunities: fewer than {OPPORTUNITIES_ENOUGH} tell nothing"
+            "its budget is spent after {opportunities}: fewer than {OPPORTUNITIES_ENOUGH} tell nothing"
         );
         result.reasons.push(text);
         result.state = CellState::Judged { outcome: Outcome::Unknown };

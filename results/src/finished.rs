@@ -22,12 +22,12 @@ pub enum FinishedError {
     #[error(transparent)]
     Store(#[from] StoreError),
     /// Its history is no history.
-    #[error("{path}: {source}")]
+    #[error("{path}: {error}")]
     History {
         /// Where it is.
         path: String,
         /// What is wrong with it.
-        source: readers::ReadError,
+        error: readers::ReadError,
     },
 }
 
@@ -45,8 +45,7 @@ impl Finished {
     /// Reads a run directory.
     pub(crate) fn read(run: &RunDir) -> Result<Self, FinishedError> {
         let plan = run.read_plan()?;
-        let failed =
-            |source| FinishedError::History { path: run.history_path().display().to_string(), source };
+        let failed = |error| FinishedError::History { path: run.history_path().display().to_string(), error };
         let recording = Recording::read(&run.history_path()).map_err(failed)?;
         let written = run.read_verdict()?;
         let unfinished = written.is_none();

@@ -109,7 +109,12 @@ mod tests {
         let (_dir, run) = run_with(&samples::stale_write());
         assert_eq!(render(&run), []);
         let page = std::fs::read_to_string(run.path().join("report.html")).unwrap();
-        assert!(page.contains("no verdict yet"));
+        assert!(page.contains("no verdict yet") && page.contains("Unfinished</span> so far "), "{page}");
+        assert!(!page.contains("Judged:") && !page.contains("as expected"), "it is not judged");
+        let summary = std::fs::read_to_string(run.path().join("summary.md")).unwrap();
+        assert!(summary.contains("unfinished, so far ") && !summary.contains("As expected"), "{summary}");
+        let junit = std::fs::read_to_string(run.path().join("junit.xml")).unwrap();
+        assert!(junit.contains("errors=\"1\"") && junit.contains("no verdict yet"), "{junit}");
         assert!(!run.path().join("verdict.json").exists(), "drawing makes no verdict");
     }
 

@@ -26,12 +26,12 @@ const SAME_NAME_MAX: u32 = 1_000;
 #[derive(Debug, thiserror::Error)]
 pub enum StoreError {
     /// It cannot be written: no permission, a read-only or full file system, a file in its place.
-    #[error("cannot write {path}: {source}; {}", advice(.source))]
+    #[error("cannot write {path}: {error}; {}", advice(.error))]
     Write {
         /// What was to be written.
         path: String,
-        /// Why it could not.
-        source: io::Error,
+        /// Why it could not; told above, and so no source, which would be told again.
+        error: io::Error,
     },
     /// There is nothing at that path, or nothing of the kind that is needed.
     #[error("{path} is not {expected}: {why}")]
@@ -44,12 +44,12 @@ pub enum StoreError {
         why: String,
     },
     /// A file is there and cannot be read.
-    #[error("cannot read {path}: {source}")]
+    #[error("cannot read {path}: {error}")]
     Read {
         /// Which file.
         path: String,
         /// Why it cannot be read.
-        source: io::Error,
+        error: io::Error,
     },
     /// A file of the run directory is not what this version writes.
     #[error("{path} is not valid: {why}")]
@@ -77,8 +77,8 @@ fn advice(error: &io::Error) -> &'static str {
     }
 }
 
-fn write_error(path: &Path, source: io::Error) -> StoreError {
-    StoreError::Write { path: path.display().to_string(), source }
+fn write_error(path: &Path, error: io::Error) -> StoreError {
+    StoreError::Write { path: path.display().to_string(), error }
 }
 
 /// This moment as a plan's `started_at`, RFC 3339 to the second.
@@ -323,7 +323,7 @@ pub(crate) fn read_json<T: DeserializeOwned>(path: &Path) -> Result<Option<T>, S
     let text = match fs::read_to_string(path) {
         Ok(text) => text,
         Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(None),
-        Err(source) => return Err(StoreError::Read { path: path.display().to_string(), source }),
+        Err(error) => return Err(StoreError::Read { path: path.display().to_string(), error }),
     };
     serde_json::from_str(&text)
         .map(Some)
@@ -382,7 +382,9 @@ mod tests {
         let dir = tempfile::tempdir().unwrap();
         let file = dir.path().join("file");
         fs::write(&file, "").unwrap();
-        let error = Store::open(&file.join("store")).unwrap_err().to_string();
+        let error = Store::open(&file.join("store")).unwrap_err();
+        assert!(std::error::Error::source(&error).is_none(), "the cause would be told twice");
+        let error = error.to_string();
         assert!(error.starts_with("cannot write ") && error.contains("--store DIR"), "{error}");
     }
 

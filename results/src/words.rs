@@ -51,30 +51,39 @@ pub fn severity(severity: Severity) -> &'static str {
 #[must_use]
 pub fn counts(counts: &Counts) -> Vec<(&'static str, u64)> {
     let all = [
-        ("events", counts.events),
-        ("acquires granted", counts.acquires_ok),
-        ("acquires busy", counts.acquires_busy),
-        ("acquires failed", counts.acquires_failed),
-        ("acquires of unknown outcome", counts.acquires_info),
-        ("holds", counts.holds),
-        ("attempts that met a rival", counts.rivals_met),
-        ("reads", counts.reads_ok),
-        ("writes accepted", counts.writes_accepted),
-        ("writes rejected", counts.writes_rejected),
-        ("writes of unknown outcome", counts.writes_info),
-        ("faults", counts.faults),
-        ("faults skipped", counts.faults_skipped),
-        ("opportunities", counts.opportunities),
+        ("event", "events", counts.events),
+        ("acquire granted", "acquires granted", counts.acquires_ok),
+        ("acquire busy", "acquires busy", counts.acquires_busy),
+        ("acquire failed", "acquires failed", counts.acquires_failed),
+        ("acquire of unknown outcome", "acquires of unknown outcome", counts.acquires_info),
+        ("hold", "holds", counts.holds),
+        ("attempt that met a rival", "attempts that met a rival", counts.rivals_met),
+        ("read", "reads", counts.reads_ok),
+        ("write accepted", "writes accepted", counts.writes_accepted),
+        ("write rejected", "writes rejected", counts.writes_rejected),
+        ("write of unknown outcome", "writes of unknown outcome", counts.writes_info),
+        ("fault", "faults", counts.faults),
+        ("fault skipped", "faults skipped", counts.faults_skipped),
+        ("opportunity", "opportunities", counts.opportunities),
     ];
-    all.into_iter().filter(|(_, count)| *count > 0).collect()
+    let seen = all.into_iter().filter(|(_, _, count)| *count > 0);
+    seen.map(|(one, many, count)| (if count == 1 { one } else { many }, count)).collect()
 }
 
-/// How much a run without a finding says: with n holds and none bad, fewer than 3/n are, at 95 %.
+/// A count with its noun: `1 cell`, `2 cells`.
+#[must_use]
+pub fn number_of(count: u64, noun: &str) -> String {
+    format!("{count} {noun}{}", if count == 1 { "" } else { "s" })
+}
+
+/// How much a run without a finding says: with n holds and none bad, fewer than 3/n are, at 95 %; of three or
+/// fewer nothing.
 #[must_use]
 pub fn bound(holds: u64) -> Option<String> {
-    (holds > 0).then(|| {
+    (holds > 3).then(|| {
         format!(
-            "{holds} holds without a violation: fewer than {:.2} % are bad, at 95 %",
+            "{} without a violation: fewer than {:.2} % are bad, at 95 %",
+            number_of(holds, "hold"),
             300.0 / holds as f64
         )
     })
@@ -121,9 +130,71 @@ pub fn advice(id: &str) -> Option<&'static str> {
     })
 }
 
+/// How a run's command line is shown: without what says only where the run went and how it was printed.
+#[must_use]
+pub fn command(command: &str) -> String {
+    let mut words = shell_words(command).into_iter();
+    let mut shown = Vec::new();
+    while let Some(word) = words.next() {
+        match word {
+            "--json" => {}
+            "--store" => drop(words.next()),
+            word if word.starts_with("--store=") => {}
+            word => shown.push(word),
+        }
+    }
+    shown.join(" ")
+}
+
+/// The words of a command line, in quotes as they stand there.
+fn shell_words(line: &str) -> Vec<&str> {
+    let (mut words, mut begin, mut quote) = (Vec::new(), None, None);
+    let mut letters = line.char_indices();
+    while let Some((place, letter)) = letters.next() {
+        match (letter, quote) {
+            (' ', None) => words.extend(begin.take().map(|begin| &line[begin..place])),
+            _ => {
+                begin.get_or_insert(place);
+                match (letter, quote) {
+                    ('\\', None) => drop(letters.next()),
+                    ('\'' | '"', None) => quote = Some(letter),
+                    (letter, Some(open)) if letter == open => quote = None,
+                    _ => {}
+                }
+            }
+        }
+    }
+    words.extend(begin.map(|begin| &line[begin..]));
+    words
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn one_of_a_kind_is_no_plural() {
+        let mut seen = Verdict::empty().counts;
+        (seen.events, seen.acquires_ok, seen.opportunities) = (2, 1, 1);
+        assert_eq!(counts(&seen), [("events", 2), ("acquire granted", 1), ("opportunity", 1)]);
+        assert_eq!((number_of(1, "lock"), number_of(0, "lock")), ("1 lock".to_owned(), "0 locks".to_owned()));
+    }
+
+    #[test]
+    fn a_command_to_run_again_is_short() {
+        for (given, shown) in [
+            ("fencepost run --json --store 'a b' --seed 7", "fencepost run --seed 7"),
+            ("fencepost run --store=x --lock 'redis?a=b' --json", "fencepost run --lock 'redis?a=b'"),
+            (
+                r"fencepost run --lock 'exec:it'\''s --json --store x' --time 1s",
+                r"fencepost run --lock 'exec:it'\''s --json --store x' --time 1s",
+            ),
+            ("fencepost run --store", "fencepost run"),
+            ("fencepost run --lock 'open --json", "fencepost run --lock 'open --json"),
+        ] {
+            assert_eq!(command(given), shown);
+        }
+    }
 
     #[test]
     fn every_anomaly_comes_with_advice() {
@@ -143,7 +214,7 @@ mod tests {
 
     #[test]
     fn a_clean_run_says_how_much_it_proves() {
-        assert_eq!(bound(0), None);
+        assert_eq!((bound(0), bound(3)), (None, None));
         assert_eq!(bound(300).unwrap(), "300 holds without a violation: fewer than 1.00 % are bad, at 95 %");
     }
 }

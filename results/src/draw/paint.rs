@@ -105,7 +105,7 @@ fn paint<B: DrawingBackend>(scene: &Scene, backend: &mut B, scale: f64) -> Resul
 }
 
 fn paint_shape<B: DrawingBackend>(shape: &Shape, backend: &mut B, scale: f64) -> Result<(), PaintError> {
-    let scaled = |points: &[(f64, f64)]| points.iter().map(|&(x, y)| point(x, y, scale)).collect::<Vec<_>>();
+    let scaled = |points: &[(f64, f64)]| straight(points.iter().map(|&(x, y)| point(x, y, scale)));
     drawn(match shape {
         Shape::Fill { rect, color, alpha } => {
             let (from, to) = (point(rect.left, rect.top, scale), point(rect.right, rect.bottom, scale));
@@ -131,6 +131,30 @@ fn paint_shape<B: DrawingBackend>(shape: &Shape, backend: &mut B, scale: f64) ->
             )
         }
     })
+}
+
+/// The points without those in the middle of a straight stretch, at which the drawing library bends a thick line.
+fn straight(points: impl Iterator<Item = (i32, i32)>) -> Vec<(i32, i32)> {
+    let mut kept: Vec<(i32, i32)> = Vec::new();
+    for next in points {
+        while let &[.., from, middle] = kept.as_slice() {
+            let (before, after) = (difference(from, middle), difference(middle, next));
+            let turn = before.0 * after.1 - before.1 * after.0;
+            let onward = before.0 * after.0 + before.1 * after.1;
+            if turn != 0 || onward < 0 {
+                break;
+            }
+            kept.pop();
+        }
+        if kept.last() != Some(&next) {
+            kept.push(next);
+        }
+    }
+    kept
+}
+
+fn difference(from: (i32, i32), to: (i32, i32)) -> (i64, i64) {
+    (i64::from(to.0) - i64::from(from.0), i64::from(to.1) - i64::from(from.1))
 }
 
 /// Slanting lines, clipped to the rectangle, as one path that goes from line to line along its border.
@@ -195,6 +219,34 @@ mod tests {
                 );
             }
         }
+    }
+
+    #[test]
+    fn a_straight_stretch_has_no_points_in_between() {
+        let stairs =
+            [(0, 5), (10, 5), (10, 5), (20, 5), (20, 5), (30, 5), (30, 9), (40, 9), (40, 7), (40, 1)];
+        assert_eq!(straight(stairs.into_iter()), [(0, 5), (30, 5), (30, 9), (40, 9), (40, 1)]);
+        let back_and_forth = [(0, 0), (10, 0), (5, 0)];
+        assert_eq!(straight(back_and_forth.into_iter()), back_and_forth);
+    }
+
+    /// The rows of pixels that a line through these points touches.
+    fn rows(points: Vec<(f64, f64)>) -> Vec<usize> {
+        let mut scene = Scene::new(100.0, 40.0);
+        scene.add(Shape::Line { points, color: Color::Done, stroke: 2, alpha: 1.0 });
+        let png = png(&scene).unwrap();
+        let mut reader = png::Decoder::new(std::io::Cursor::new(png)).read_info().unwrap();
+        let mut pixels = vec![0; reader.output_buffer_size().unwrap()];
+        let width = reader.next_frame(&mut pixels).unwrap().width as usize;
+        let touched = |row: &&[u8]| row.iter().any(|value| *value != 0xFF);
+        let all: Vec<_> = pixels.chunks(width * 3).enumerate().collect();
+        all.into_iter().filter(|(_, row)| touched(row)).map(|(place, _)| place).collect()
+    }
+
+    #[test]
+    fn a_line_through_several_points_of_a_stretch_does_not_bow() {
+        let through = (1..=9).map(|x| (f64::from(x) * 10.0, 20.0)).collect();
+        assert_eq!(rows(through), rows(vec![(10.0, 20.0), (90.0, 20.0)]));
     }
 
     #[test]

@@ -92,6 +92,7 @@ struct Row {
 fn page(run: &RunDir, finished: &Finished) -> Result<Page, String> {
     let verdict = &finished.verdict;
     let valid = match verdict.valid {
+        _ if finished.unfinished => "unknown",
         Valid::True => "valid",
         Valid::False => "not-valid",
         Valid::Unknown => "unknown",
@@ -100,13 +101,13 @@ fn page(run: &RunDir, finished: &Finished) -> Result<Page, String> {
         title: finished.name().to_owned(),
         style: include_str!("../../assets/page.css"),
         valid,
-        word: words::valid(verdict.valid),
-        sentence: words::headline(verdict),
+        word: if finished.unfinished { "Unfinished" } else { words::valid(verdict.valid) },
+        sentence: sentence(finished),
         judged: judged(finished.judgement.outcome).to_owned(),
         reasons: finished.judgement.reasons.clone(),
         unfinished: finished.unfinished,
         next: next(finished),
-        command: finished.plan.as_ref().map(|plan| plan.command.clone()),
+        command: finished.plan.as_ref().map(|plan| words::command(&plan.command)),
         directory: run.path().display().to_string(),
         timeline: timeline_svg(finished)?,
         plots: plot_svgs(finished)?,
@@ -116,6 +117,15 @@ fn page(run: &RunDir, finished: &Finished) -> Result<Page, String> {
         plan: finished.plan.as_ref().map(plan_rows).unwrap_or_default(),
         version: env!("CARGO_PKG_VERSION"),
     })
+}
+
+fn sentence(finished: &Finished) -> String {
+    let headline = words::headline(&finished.verdict);
+    if finished.unfinished {
+        format!("so far {}: {headline}", words::valid(finished.verdict.valid).to_lowercase())
+    } else {
+        headline
+    }
 }
 
 fn judged(outcome: Outcome) -> &'static str {
@@ -133,7 +143,8 @@ fn next(finished: &Finished) -> Vec<String> {
     let rejected = verdict.counts.writes_rejected;
     let mut next: Vec<String> = Vec::new();
     if verdict.valid == Valid::True && fenced && rejected > 0 {
-        next.push(format!("Keep the fence: it turned {rejected} writes away, and nothing was harmed."));
+        let writes = words::number_of(rejected, "write");
+        next.push(format!("Keep the fence: it turned {writes} away, and nothing was harmed."));
     } else {
         next.extend(advice(verdict));
     }

@@ -10,19 +10,29 @@ use crate::{
     finished::Finished,
     render::Warning,
     store::RunDir,
+    words,
 };
 
 pub(super) const OUTPUT: Output = Output {
     item: item(
         "junit",
         "the run as a test case, for CI servers",
-        "A forbidden or missing anomaly is a failure, an unknown verdict an error.",
+        "A forbidden or missing anomaly is a failure, an unknown verdict or none yet an error.",
     ),
     write,
 };
 
 fn write(run: &RunDir, finished: &Finished) -> Vec<Warning> {
-    let mut case = TestCase::new(finished.name(), status(&finished.judgement, &text(finished)));
+    let status = if finished.unfinished {
+        let mut status = TestCaseStatus::non_success(NonSuccessKind::Error);
+        status
+            .set_message("it has no verdict yet: it goes on, or was killed")
+            .set_description(text(finished));
+        status
+    } else {
+        status(&finished.judgement, &text(finished))
+    };
+    let mut case = TestCase::new(finished.name(), status);
     case.set_classname("fencepost").set_time(Duration::from_nanos(finished.recording.end));
     write_file(run, "junit.xml", document("fencepost", vec![case]))
 }
@@ -53,6 +63,6 @@ fn text(finished: &Finished) -> String {
     let findings =
         finished.verdict.anomalies.iter().map(|anomaly| format!("{}: {}", anomaly.id, anomaly.text));
     let mut lines: Vec<_> = std::iter::once(finished.verdict.summary.clone()).chain(findings).collect();
-    lines.extend(finished.plan.as_ref().map(|plan| format!("Again: {}", plan.command)));
+    lines.extend(finished.plan.as_ref().map(|plan| format!("Again: {}", words::command(&plan.command))));
     lines.join("\n\n")
 }

@@ -25,9 +25,10 @@ fn markdown(finished: &Finished) -> String {
     let verdict = &finished.verdict;
     let mut text = {
         let word = crate::words::valid(verdict.valid).to_lowercase();
+        let word = if finished.unfinished { format!("unfinished, so far {word}") } else { word };
         format!("### {} is {word}\n\n{}\n", escape(finished.name()), escape(&crate::words::headline(verdict)))
     };
-    for reason in &finished.judgement.reasons {
+    for reason in finished.judgement.reasons.iter().filter(|_| !finished.unfinished) {
         let _ = write!(text, "\n- {}", escape(reason));
     }
     text += "\n";
@@ -41,10 +42,11 @@ fn markdown(finished: &Finished) -> String {
     }
     let _ = writeln!(text, "\n{}", seen(verdict));
     if let Some(plan) = &finished.plan {
-        let fence = "`".repeat(longest_run(&plan.command, '`').max(2) + 1);
-        let _ = writeln!(text, "\n{fence}sh\n{}\n{fence}", plan.command);
+        let command = crate::words::command(&plan.command);
+        let fence = "`".repeat(longest_run(&command, '`').max(2) + 1);
+        let _ = writeln!(text, "\n{fence}sh\n{command}\n{fence}");
     }
-    if finished.judgement.outcome == Outcome::Expected {
+    if finished.judgement.outcome == Outcome::Expected && !finished.unfinished {
         text += "\nAs expected.\n";
     }
     text

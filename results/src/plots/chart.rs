@@ -1,5 +1,5 @@
-//! How is a plot laid out? Panels above each other on one time axis, faults shaded across them, the legend
-//! below.
+//! How is a plot laid out? A row for each kind of fault, panels above each other on one time axis, faults shaded
+//! across them, the legend below.
 
 use crate::{
     draw::{
@@ -16,7 +16,11 @@ const WIDTH: f64 = 1_200.0;
 const MARGIN: f64 = 18.0;
 const GUTTER: f64 = 78.0;
 const TITLE_ROW: f64 = 40.0;
-const FAULT_ROW: f64 = 18.0;
+/// Of one kind of fault.
+const FAULT_ROW: f64 = 17.0;
+const FAULT_ROWS_MAX: usize = 8;
+/// Between a fault and its target's name.
+const NAME_GAP: f64 = 4.0;
 /// Above a panel, for its title.
 const PANEL_TITLE: f64 = 28.0;
 const PANEL: f64 = 130.0;
@@ -97,7 +101,8 @@ pub(super) struct Chart<'c> {
 impl Chart<'_> {
     /// Lays the plot out.
     pub(super) fn scene(&self, recording: &Recording) -> Scene {
-        let top = MARGIN + TITLE_ROW + FAULT_ROW;
+        let faults = fault_rows(&recording.faults);
+        let top = MARGIN + TITLE_ROW + faults.len() as f64 * FAULT_ROW;
         let plots_end = top + self.panels.len() as f64 * (PANEL_TITLE + PANEL);
         let text_width = WIDTH - 2.0 * MARGIN;
         let legend_top = plots_end + AXIS_ROW;
@@ -105,15 +110,19 @@ impl Chart<'_> {
         let mut scene = Scene::new(WIDTH, height);
         let title = font::fit(&self.title, 15.0, text_width);
         scene.label((MARGIN, MARGIN + 8.0), Align::Left, &title, 15.0, Color::Ink);
-        let time = Time { end: recording.end.max(1), left: MARGIN + GUTTER, right: WIDTH - MARGIN };
+        let names = faults.iter().map(|row| font::width(&row.name, TEXT_SIZE) + 10.0);
+        let left = MARGIN + names.fold(GUTTER, f64::max);
+        let time = Time { end: recording.end.max(1), left, right: WIDTH - MARGIN };
         for (place, panel) in self.panels.iter().enumerate() {
             let top = top + place as f64 * (PANEL_TITLE + PANEL) + PANEL_TITLE;
             let rect = Rect::new(time.left, top, time.right, top + PANEL);
             scene.fill(rect, Color::Lane, 1.0);
-            draw_faults(&mut scene, recording, &time, rect);
+            draw_bands(&mut scene, recording.faults.iter(), &time, rect);
             draw_panel(&mut scene, panel, &time, rect);
         }
-        name_faults(&mut scene, recording, &time, MARGIN + TITLE_ROW);
+        for (place, row) in faults.iter().enumerate() {
+            draw_fault_row(&mut scene, row, &time, MARGIN + TITLE_ROW + place as f64 * FAULT_ROW);
+        }
         draw_time_axis(&mut scene, &time, plots_end);
         legend::draw(&mut scene, self.legend, (MARGIN, legend_top), text_width);
         scene
@@ -131,20 +140,32 @@ impl Time {
     fn x(&self, at: u64) -> f64 {
         self.left + (at as f64 / self.end as f64).min(1.0) * (self.right - self.left)
     }
-}
 
-fn draw_faults(scene: &mut Scene, recording: &Recording, time: &Time, rect: Rect) {
-    for (left, right) in bands(&recording.faults, time) {
-        scene.fill(Rect { left, right, ..rect }, Color::Fault, FAULT_ALPHA);
+    /// From where to where a fault is seen.
+    fn band(&self, fault: &Fault) -> (f64, f64) {
+        let left = self.x(fault.begin).min(self.right - 1.0);
+        (left, self.x(fault.end).max(left + 1.0))
     }
 }
 
+fn draw_bands<'f>(
+    scene: &mut Scene,
+    faults: impl Iterator<Item = &'f Fault>,
+    time: &Time,
+    rect: Rect,
+) -> Vec<(f64, f64)> {
+    let bands = bands(faults, time);
+    for (left, right) in &bands {
+        scene.fill(Rect { left: *left, right: *right, ..rect }, Color::Fault, FAULT_ALPHA);
+    }
+    bands
+}
+
 /// The stretches in which a fault is in force; those that touch are one.
-fn bands(faults: &[Fault], time: &Time) -> Vec<(f64, f64)> {
+fn bands<'f>(faults: impl Iterator<Item = &'f Fault>, time: &Time) -> Vec<(f64, f64)> {
     let mut bands: Vec<(f64, f64)> = Vec::new();
     for fault in faults {
-        let left = time.x(fault.begin).min(time.right - 1.0);
-        let right = time.x(fault.end).max(left + 1.0);
+        let (left, right) = time.band(fault);
         match bands.last_mut() {
             Some(last) if as_one(last, left) => last.1 = last.1.max(right),
             _ => bands.push((left, right)),
@@ -159,14 +180,48 @@ fn as_one(last: &(f64, f64), left: f64) -> bool {
     left - last.1 < 1.0
 }
 
-/// Names the faults above the first panel, as far as there is room.
-fn name_faults(scene: &mut Scene, recording: &Recording, time: &Time, y: f64) {
-    for fault in recording.faults.iter().take(FAULTS_MAX) {
-        let text = format!("{} {}", fault.f, fault.targets.join(" "));
-        let text = font::fit(&text, TEXT_SIZE, 220.0);
-        let x = time.x(fault.begin);
-        if x + font::width(&text, TEXT_SIZE) <= time.right {
-            scene.label((x, y + FAULT_ROW / 2.0), Align::Left, &text, TEXT_SIZE, Color::Muted);
+/// The faults of one kind.
+struct FaultRow<'r> {
+    name: String,
+    faults: Vec<&'r Fault>,
+}
+
+/// The faults by kind, in the order in which they strike first; those beyond the last row share it.
+fn fault_rows(faults: &[Fault]) -> Vec<FaultRow<'_>> {
+    let mut rows: Vec<FaultRow<'_>> = Vec::new();
+    for fault in faults {
+        let place = rows.iter().position(|row| row.name == fault.f);
+        match place.or((rows.len() == FAULT_ROWS_MAX).then_some(FAULT_ROWS_MAX - 1)) {
+            Some(place) => rows[place].faults.push(fault),
+            None => rows.push(FaultRow { name: fault.f.clone(), faults: vec![fault] }),
+        }
+    }
+    for row in &mut rows {
+        if row.faults.iter().any(|fault| fault.f != row.name) {
+            row.name = "other faults".to_owned();
+        }
+        row.name = font::fit(&row.name, TEXT_SIZE, 2.0 * GUTTER);
+    }
+    rows
+}
+
+/// When faults of one kind were in force, and what each struck as far as there is room: within its band, or behind
+/// it where the next is far enough.
+fn draw_fault_row(scene: &mut Scene, row: &FaultRow<'_>, time: &Time, top: f64) {
+    let rect = Rect::new(time.left, top + 1.0, time.right, top + FAULT_ROW - 1.0);
+    scene.label((rect.left - 8.0, rect.middle()), Align::Right, &row.name, TEXT_SIZE, Color::Muted);
+    let bands = draw_bands(scene, row.faults.iter().copied(), time, rect);
+    for (place, (left, right)) in bands.iter().enumerate() {
+        let within = row.faults.iter().filter(|fault| (*left..*right).contains(&time.band(fault).0));
+        let mut targets: Vec<_> = within.flat_map(|fault| &fault.targets).map(String::as_str).collect();
+        targets.sort_unstable();
+        targets.dedup();
+        let text = targets.join(" ");
+        let width = font::width(&text, TEXT_SIZE);
+        let next = bands.get(place + 1).map_or(time.right, |(next, _)| next - NAME_GAP);
+        let from = [left + NAME_GAP, right + NAME_GAP].into_iter().zip([right - NAME_GAP, next]);
+        if let Some((x, _)) = from.into_iter().find(|(from, until)| from + width <= *until) {
+            scene.label((x, rect.middle()), Align::Left, &text, TEXT_SIZE, Color::Ink);
         }
     }
 }
@@ -217,5 +272,77 @@ fn draw_time_axis(scene: &mut Scene, time: &Time, y: f64) {
         let text = axis::duration(tick, step);
         let half = font::width(&text, TEXT_SIZE) / 2.0;
         scene.label((x.min(WIDTH - half - 1.0), y + 14.0), Align::Center, &text, TEXT_SIZE, Color::Muted);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn fault(f: &str, target: &str, (begin, end): (u64, u64)) -> Fault {
+        Fault { f: f.to_owned(), targets: vec![target.to_owned()], begin, end }
+    }
+
+    /// Long faults of a server, and between them moments in which the resource crashes.
+    fn recording() -> Recording {
+        let mut faults = Vec::new();
+        for round in 0..6 {
+            let from = 100 + round * 850;
+            faults.push(fault("kill-server", "lock/redis", (from, from + 510)));
+            faults.push(fault("crash-resource", "resource", (from + 580, from + 590)));
+        }
+        faults.push(fault("pause", "c1", (200, 260)));
+        faults.push(fault("pause", "c2", (250, 400)));
+        faults.sort_by_key(|fault| fault.begin);
+        Recording { faults, end: 5_100, ..Recording::default() }
+    }
+
+    #[test]
+    fn every_name_stands_by_its_own_faults() {
+        let recording = recording();
+        let chart = Chart { title: "faults".to_owned(), panels: Vec::new(), legend: &[] };
+        let scene = chart.scene(&recording);
+        crate::draw::scene::tests::assert_tidy(&scene);
+        let bands: Vec<Rect> = scene
+            .shapes
+            .iter()
+            .filter_map(|shape| match shape {
+                Shape::Fill { rect, color: Color::Fault, .. } => Some(*rect),
+                _ => None,
+            })
+            .collect();
+        assert_eq!(bands.len(), 6 + 6 + 1, "{bands:?}");
+        let row = |name: &str| {
+            let label = scene.labels.iter().find(|label| label.text == name).expect(name);
+            (label.rect.middle(), label.rect.right)
+        };
+        for (name, target) in
+            [("kill-server", "lock/redis"), ("crash-resource", "resource"), ("pause", "c1 c2")]
+        {
+            let (y, right) = row(name);
+            let own: Vec<_> = bands.iter().filter(|band| band.top < y && y < band.bottom).collect();
+            assert!(!own.is_empty() && own.iter().all(|band| band.left > right), "{name}");
+            let told: Vec<_> = scene.labels.iter().filter(|label| label.text == target).collect();
+            assert!(!told.is_empty(), "{target}");
+            for label in told {
+                assert_eq!(label.rect.middle(), y, "{label:?}");
+                let met: Vec<_> = own.iter().filter(|band| band.meets(&label.rect)).collect();
+                let inside =
+                    met.len() == 1 && met[0].left <= label.rect.left && label.rect.right <= met[0].right;
+                let before = own.iter().rev().find(|band| band.right <= label.rect.left);
+                let behind = before.is_some_and(|band| label.rect.left - band.right < 2.0 * NAME_GAP);
+                assert!(inside || met.is_empty() && behind, "{label:?} {own:?}");
+            }
+        }
+    }
+
+    #[test]
+    fn kinds_beyond_the_last_row_share_it() {
+        let faults: Vec<_> =
+            (0..12).map(|kind| fault(&format!("fault-{kind}"), "c1", (kind, kind + 1))).collect();
+        let rows = fault_rows(&faults);
+        assert_eq!(rows.len(), FAULT_ROWS_MAX);
+        assert_eq!((rows[7].name.as_str(), rows[7].faults.len()), ("other faults", 5));
+        assert!(fault_rows(&[]).is_empty());
     }
 }

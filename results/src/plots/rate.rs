@@ -48,9 +48,11 @@ fn panel(recording: &Recording, f: &Function, title: &str) -> Option<Panel> {
         return None;
     }
     let bin_ns = (recording.end / BINS).max(BIN_MIN_NS);
+    // When the clients are done, the rate is not zero: there is none.
+    let done = operations.iter().filter(|o| o.completion.is_some()).map(|o| o.end).max().unwrap_or(0);
     let lines = OUTCOMES.iter().filter_map(|(outcome, color)| {
         let of_kind: Vec<_> = operations.iter().copied().filter(|o| o.outcome == *outcome).collect();
-        (!of_kind.is_empty()).then(|| (*color, steps(&of_kind, bin_ns, recording.end)))
+        (!of_kind.is_empty()).then(|| (*color, steps(&of_kind, bin_ns, done)))
     });
     let unit = |value, _| axis::number(value);
     Some(Panel {
@@ -62,20 +64,18 @@ fn panel(recording: &Recording, f: &Function, title: &str) -> Option<Panel> {
     })
 }
 
-/// A staircase: the rate in each bin, from its begin to its end.
+/// A staircase: the rate in each bin, from its begin to its end. The last, which is not whole, is left out.
 fn steps(operations: &[&Operation], bin_ns: u64, end: u64) -> Vec<(u64, f64)> {
-    let mut counts = vec![0u64; (end / bin_ns + 1) as usize];
+    let mut counts = vec![0u64; (end / bin_ns).max(1) as usize];
     for operation in operations {
-        let bin = ((operation.end / bin_ns) as usize).min(counts.len() - 1);
-        counts[bin] += 1;
+        if let Some(count) = counts.get_mut((operation.end / bin_ns) as usize) {
+            *count += 1;
+        }
     }
     let per_second = |(bin, count): (usize, u64)| {
         let from = bin as u64 * bin_ns;
-        let until = (from + bin_ns).min(end).max(from + 1);
-        // The last bin may be a sliver, whose rate would be noise.
-        let length = (until - from).max(bin_ns / 2);
-        let rate = count as f64 * 1e9 / length as f64;
-        [(from, rate), (until, rate)]
+        let rate = count as f64 * 1e9 / bin_ns as f64;
+        [(from, rate), (from + bin_ns, rate)]
     };
     counts.into_iter().enumerate().flat_map(per_second).collect()
 }
@@ -95,9 +95,26 @@ mod tests {
             .collect();
         let bin_ns = 500_000_000;
         let steps = steps(&granted, bin_ns, recording.end);
-        let whole = &steps[..steps.len() - 2];
-        let in_whole: f64 = whole.chunks(2).map(|step| step[0].1 * 0.5).sum();
+        let in_all: f64 = steps.chunks(2).map(|step| step[0].1 * 0.5).sum();
         let expected = granted.iter().filter(|o| o.end < recording.end / bin_ns * bin_ns).count();
-        assert!((in_whole - expected as f64).abs() < 0.01, "{in_whole} {expected}");
+        assert!((in_all - expected as f64).abs() < 0.01, "{in_all} {expected}");
+    }
+
+    #[test]
+    fn no_line_drops_where_the_run_ends() {
+        let mut script = samples::Script::new();
+        for tenure in 0..200u32 {
+            let (from, attempt) = (5.0 + 10.0 * f64::from(tenure), u64::from(tenure) + 1);
+            script.acquire(from, from + 0.6, "c1", attempt, attempt);
+            script.release(from + 5.0, "c1", attempt, true);
+        }
+        // The servers are healed and asked once more, long after the clients are done.
+        script.fault(2_060.0, "begin", 1, "lock/redis");
+        script.fault(2_290.0, "end", 1, "lock/redis");
+        let recording = Recording::parse(script.text().as_bytes()).unwrap();
+        let panel = panel(&recording, &Function::Acquire, "acquires a second").unwrap();
+        let [(_, line)] = panel.lines.as_slice() else { panic!("one line") };
+        assert!(line.iter().all(|(_, rate)| (rate - 100.0).abs() < 1.0), "{line:?}");
+        assert!(line.last().is_some_and(|(end, _)| *end > 1_900_000_000), "{line:?}");
     }
 }

@@ -103,7 +103,28 @@ pub fn expand(file: &SuiteFile, locks: &[&str]) -> Result<Vec<Cell>, SuiteError>
         expect(file, cell)?;
     }
     distinguish(&mut cells);
+    check_patterns(file, &cells)?;
     Ok(cells)
+}
+
+/// Checks that no pattern misses all cells: a slip in one would make what it forbids or bounds vacuous.
+fn check_patterns(file: &SuiteFile, cells: &[Cell]) -> Result<(), SuiteError> {
+    let expect =
+        (1..).zip(&file.expect).map(|(number, expect)| ("[[expect]]", number, "cells", &expect.cells));
+    let numbered = || (1..).zip(&file.thresholds);
+    let bound = numbered().map(|(number, threshold)| ("[[thresholds]]", number, "cells", &threshold.cells));
+    let compared = numbered().filter_map(|(number, threshold)| {
+        Some(("[[thresholds]]", number, "baseline", threshold.baseline.as_ref()?))
+    });
+    for (table, number, key, pattern) in expect.chain(bound).chain(compared) {
+        let mut names = cells.iter().map(|cell| cell.name.as_str());
+        if !names.clone().any(|name| pattern::matches(pattern, name)) {
+            let place = format!("{key} = '{pattern}' of {table} {number}");
+            let nearest = pattern::nearest(pattern, &mut names).unwrap_or_default().to_owned();
+            return Err(SuiteError::NoCell { place, nearest });
+        }
+    }
+    Ok(())
 }
 
 fn expand_block(
@@ -238,7 +259,7 @@ fn expect(file: &SuiteFile, cell: &mut Cell) -> Result<(), SuiteError> {
         }
     }
     expectation::validate(&cell.expectation)
-        .map_err(|source| SuiteError::Expectation { place: format!("cell '{}'", cell.name), source })
+        .map_err(|error| SuiteError::Expectation { place: format!("cell '{}'", cell.name), error })
 }
 
 /// Numbers cells of one name, which differ in their block's settings.
@@ -298,6 +319,27 @@ mod tests {
             names,
             [format!("{base} seed=1"), format!("{base} seed=1001"), base.to_owned(), format!("{base} #2")]
         );
+    }
+
+    #[test]
+    fn a_pattern_that_matches_no_cell_is_refused() {
+        let suite = "name = 'x'\n[[cells]]\nlocks = ['redis']\nworkloads = ['counter']\nnemeses = ['none', 'pause-holder']\n";
+        let bound = "metric = 'available'\nat-least = 0.5";
+        for (more, expected) in [
+            (
+                "[[expect]]\ncells = '*/pause-holdr/*'\nforbid = ['stale-write']".to_owned(),
+                "cells = '*/pause-holdr/*' of [[expect]] 1 matches no cell; the nearest is 'redis/counter/pause-holder/none'",
+            ),
+            (format!("[[thresholds]]\ncells = 'sqlite*'\n{bound}"), "cells = 'sqlite*' of [[thresholds]] 1"),
+            (
+                format!("[[thresholds]]\ncells = '*'\nbaseline = 'radis/*'\n{bound}"),
+                "baseline = 'radis/*' of [[thresholds]] 1",
+            ),
+        ] {
+            let file = SuiteFile::parse(&format!("{suite}{more}")).unwrap().0;
+            let error = expand(&file, &[]).unwrap_err().to_string();
+            assert!(error.contains(expected), "{error}");
+        }
     }
 
     #[test]

@@ -79,12 +79,12 @@ pub enum SuiteError {
         value: String,
     },
     /// An expectation names what is not there, or contradicts itself.
-    #[error("{place}: {source}")]
+    #[error("{place}: {error}")]
     Expectation {
         /// Where it stands.
         place: String,
         /// What is wrong.
-        source: ExpectationError,
+        error: ExpectationError,
     },
     /// It has no cells.
     #[error("the suite has no cells: add a block [[cells]] with locks, workloads, nemeses and fences")]
@@ -94,6 +94,24 @@ pub enum SuiteError {
     TooMany {
         /// The most that are allowed.
         max: usize,
+    },
+    /// A pattern that was meant for cells and matches none: what it says would never be looked at.
+    #[error("{place} matches no cell; the nearest is '{nearest}'")]
+    NoCell {
+        /// Which pattern, and where it stands.
+        place: String,
+        /// The cell whose name comes nearest.
+        nearest: String,
+    },
+    /// A threshold on what nothing measures.
+    #[error("the threshold on '{metric}' is on no metric{hint}; there is: {}", known.join(", "))]
+    UnknownMetric {
+        /// What was given.
+        metric: String,
+        /// The nearest that there is, as a question.
+        hint: String,
+        /// All that there are.
+        known: Vec<String>,
     },
     /// A threshold that says nothing.
     #[error(
@@ -293,7 +311,7 @@ impl SuiteFile {
 }
 
 fn check_expectation(expectation: &Expectation, place: impl Fn() -> String) -> Result<(), SuiteError> {
-    expectation::validate(expectation).map_err(|source| SuiteError::Expectation { place: place(), source })
+    expectation::validate(expectation).map_err(|error| SuiteError::Expectation { place: place(), error })
 }
 
 /// Reads a length of time: `500ms`, `1.5s`, `2m`, `1h`.
@@ -381,6 +399,14 @@ mod tests {
                 "expectation of '*': unknown anomaly",
             ),
             (&format!("{SMALL}[[thresholds]]\ncells = '*'\nmetric = 'acquire_ms.p99'"), "has no bound"),
+            (
+                &format!("{SMALL}[[thresholds]]\ncells = '*'\nmetric = 'acquire_ms.p9'\nat-most = 1.0"),
+                "the threshold on 'acquire_ms.p9' is on no metric (did you mean 'acquire_ms.p99'?); there is: acquires_per_s",
+            ),
+            (
+                &format!("{SMALL}[[thresholds]]\ncells = '*'\nmetric = 'acquire_ms'\nat-most = 1.0"),
+                "the threshold on 'acquire_ms' is on no metric",
+            ),
         ] {
             let error = SuiteFile::parse(text).unwrap_err().to_string();
             assert!(error.contains(expected), "{text}: {error}");

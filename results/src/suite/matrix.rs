@@ -45,12 +45,13 @@ fn column_of(result: &CellResult) -> String {
 /// The worst of the cells that share a place.
 pub(super) fn worst<'r>(cells: &[&'r CellResult]) -> Option<&'r CellResult> {
     let rank = |result: &&&CellResult| match result.state {
-        CellState::Judged { outcome: Outcome::Forbidden } => 6,
-        CellState::Judged { outcome: Outcome::Missing } => 5,
-        CellState::Broken { .. } => 4,
-        CellState::Judged { outcome: Outcome::Unknown } => 3,
-        CellState::NotRun => 2,
-        CellState::Judged { outcome: Outcome::Expected } => 1,
+        _ if result.is_quarantined() => 1,
+        CellState::Judged { outcome: Outcome::Forbidden } => 7,
+        CellState::Judged { outcome: Outcome::Missing } => 6,
+        CellState::Broken { .. } => 5,
+        CellState::Judged { outcome: Outcome::Unknown } => 4,
+        CellState::NotRun => 3,
+        CellState::Judged { outcome: Outcome::Expected } => 2,
         CellState::Skipped => 0,
     };
     cells.iter().max_by_key(rank).copied()
@@ -69,7 +70,7 @@ pub fn text(suite: &SuiteResult) -> String {
 }
 
 fn list(suite: &SuiteResult) -> String {
-    suite.cells.iter().map(|cell| format!("{:8} {}\n", cell.word(), cell.cell.name)).collect()
+    suite.cells.iter().map(|cell| format!("{:11} {}\n", cell.word(), cell.cell.name)).collect()
 }
 
 fn table(matrix: &Matrix<'_>) -> String {
@@ -80,12 +81,14 @@ fn table(matrix: &Matrix<'_>) -> String {
     }
     let width = matrix.rows.iter().map(|(row, _)| row.chars().count()).max().unwrap_or(0);
     text += &format!("\n{:width$}", "");
-    letters.iter().for_each(|letter| text += &format!("  {letter:<8}"));
+    let texts =
+        |places: &[Vec<&CellResult>]| places.iter().map(|cells| place_text(cells)).collect::<Vec<_>>();
+    let longest = matrix.rows.iter().flat_map(|(_, places)| texts(places)).map(|text| text.len()).max();
+    let place_width = longest.unwrap_or(0).max(8);
+    letters.iter().for_each(|letter| text += &format!("  {letter:<place_width$}"));
     for (row, places) in &matrix.rows {
         text += &format!("\n{row:width$}");
-        for cells in places {
-            text += &format!("  {:<8}", place_text(cells));
-        }
+        texts(places).iter().for_each(|place| text += &format!("  {place:<place_width$}"));
     }
     let lines: Vec<_> = text.lines().map(str::trim_end).collect();
     lines.join("\n") + "\n"
@@ -93,7 +96,7 @@ fn table(matrix: &Matrix<'_>) -> String {
 
 fn place_text(cells: &[&CellResult]) -> String {
     let Some(worst) = worst(cells) else { return "-".to_owned() };
-    let alike = cells.iter().filter(|cell| cell.state == worst.state).count();
+    let alike = cells.iter().filter(|cell| cell.word() == worst.word()).count();
     if cells.len() == 1 {
         worst.word().to_owned()
     } else {
@@ -128,6 +131,26 @@ mod tests {
             "sqlite · counter  passed    -         skipped",
         ];
         assert_eq!(text.lines().collect::<Vec<_>>(), expected);
+    }
+
+    #[test]
+    fn what_is_in_quarantine_is_not_called_failed() {
+        let mut suite = samples::suite();
+        for cell in &mut suite.cells[1..4] {
+            cell.cell.quarantine = Some("known to be slow".to_owned());
+        }
+        let text = text(&suite);
+        let rows: Vec<_> = text.lines().skip(4).collect();
+        let expected = [
+            "                  A            B            C",
+            "redis · counter   passed       quarantined  quarantined",
+            "sqlite · counter  passed       -            skipped",
+        ];
+        assert_eq!(rows, expected);
+        assert_eq!(suite.totals(), "5 cells: 2 passed, 2 quarantined, 1 skipped");
+        let [redis, _, failed, ..] = suite.cells.as_slice() else { panic!("five cells") };
+        assert_eq!(worst(&[failed, redis]).unwrap().word(), "passed");
+        assert_eq!(list(&suite).lines().nth(2), Some("quarantined redis/counter/pause-holder/none"));
     }
 
     #[test]

@@ -50,7 +50,7 @@ fn status(result: &CellResult) -> TestCaseStatus {
         (CellState::Skipped, _) => TestCaseStatus::skipped(),
         (_, Some(reason)) => {
             let mut status = TestCaseStatus::skipped();
-            status.set_message(format!("in quarantine: {reason}; {}: {}", result.word(), result.remark()));
+            status.set_message(format!("in quarantine: {reason}; {}: {}", result.came_to(), result.remark()));
             return status;
         }
         (CellState::Judged { outcome }, None) => {
@@ -89,7 +89,7 @@ fn row(result: &CellResult) -> String {
     format!(
         "| {} | {}{quarantine} | {} |\n",
         escape(&result.cell.name),
-        result.word(),
+        result.came_to(),
         escape(&result.remark())
     )
 }

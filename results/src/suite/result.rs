@@ -107,9 +107,25 @@ impl CellResult {
             && !matches!(self.state, CellState::Skipped | CellState::Judged { outcome: Outcome::Expected })
     }
 
-    /// Its state in a word.
+    /// Its state in a word; what went wrong in quarantine is no more than that.
     #[must_use]
     pub fn word(&self) -> &'static str {
+        if self.is_quarantined() { "quarantined" } else { self.came_to() }
+    }
+
+    /// It is not as it should be, and in quarantine.
+    #[must_use]
+    pub fn is_quarantined(&self) -> bool {
+        let fine = matches!(
+            self.state,
+            CellState::Judged { outcome: Outcome::Expected } | CellState::Skipped | CellState::NotRun
+        );
+        self.cell.quarantine.is_some() && !fine
+    }
+
+    /// Its state in a word, whether it counts or not.
+    #[must_use]
+    pub fn came_to(&self) -> &'static str {
         match self.state {
             CellState::Judged { outcome: Outcome::Expected } => "passed",
             CellState::Judged { outcome: Outcome::Forbidden } => "failed",
@@ -215,10 +231,10 @@ impl SuiteResult {
     /// The counts of all states in one line.
     #[must_use]
     pub fn totals(&self) -> String {
-        let words = ["passed", "failed", "missing", "unknown", "broken", "not run", "skipped"];
+        let words = ["passed", "failed", "missing", "unknown", "broken", "not run", "quarantined", "skipped"];
         let counts = words.iter().map(|word| (self.count(word), word)).filter(|(count, _)| *count > 0);
         let text = counts.map(|(count, word)| format!("{count} {word}")).collect::<Vec<_>>().join(", ");
-        format!("{} cells: {text}", self.cells.len())
+        format!("{}: {text}", words::number_of(self.cells.len() as u64, "cell"))
     }
 }
 

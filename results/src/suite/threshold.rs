@@ -1,11 +1,27 @@
 //! Is what was measured within bounds? Absolute ones, or in times of another cell of the same suite, which ran
 //! on the same machine.
 
-use fencepost_checker::verdict::Verdict;
+use fencepost_checker::{registry, verdict::Verdict};
 use serde::Deserialize;
 use serde_json::Value;
 
 use super::{file::SuiteError, pattern};
+
+/// Metrics that are a number.
+const NUMBERS: &[&str] = &["acquires_per_s", "leaked_ms", "bypass_max", "available"];
+
+/// Metrics that are spread out.
+const SPREADS: &[&str] = &["acquire_ms", "handover_ms", "notice_ms", "recovery_ms"];
+
+/// What is told of a spread.
+const OF_A_SPREAD: &[&str] = &["p50", "p99", "max"];
+
+/// All that a threshold can bind, with dots into it.
+fn known_metrics() -> Vec<String> {
+    let of_spreads =
+        SPREADS.iter().flat_map(|spread| OF_A_SPREAD.iter().map(move |part| format!("{spread}.{part}")));
+    NUMBERS.iter().map(|&number| number.to_owned()).chain(of_spreads).collect()
+}
 
 /// A bound on a metric.
 #[derive(Clone, Debug, PartialEq, Deserialize)]
@@ -37,6 +53,12 @@ impl Threshold {
     pub(super) fn check(&self) -> Result<(), SuiteError> {
         let relative = self.at_least_times.is_some() || self.at_most_times.is_some();
         let metric = self.metric.clone();
+        let known = known_metrics();
+        if !known.contains(&metric) {
+            let nearest = registry::nearest(&metric, known.iter().map(String::as_str));
+            let hint = nearest.map(|nearest| format!(" (did you mean '{nearest}'?)")).unwrap_or_default();
+            return Err(SuiteError::UnknownMetric { metric, hint, known });
+        }
         match (&self.baseline, relative) {
             (None, true) => Err(SuiteError::NoBaseline { metric }),
             (_, false) if self.at_least.is_none() && self.at_most.is_none() => {
@@ -103,6 +125,17 @@ mod tests {
 
     fn threshold(text: &str) -> Threshold {
         toml::from_str(&format!("cells = '*'\nmetric = 'acquire_ms.p99'\n{text}")).unwrap()
+    }
+
+    #[test]
+    fn what_the_checker_measures_is_known() {
+        let run = crate::samples::busy_run(20, 3);
+        let measured = fencepost_checker::readers::check(run.as_bytes(), None).unwrap().verdict.metrics;
+        let known: std::collections::BTreeSet<_> = NUMBERS.iter().chain(SPREADS).copied().collect();
+        assert_eq!(measured.keys().map(String::as_str).collect::<std::collections::BTreeSet<_>>(), known);
+        let parts = measured["acquire_ms"].as_object().unwrap();
+        assert_eq!(parts.len(), OF_A_SPREAD.len());
+        assert!(OF_A_SPREAD.iter().all(|part| parts.contains_key(*part)), "{parts:?}");
     }
 
     #[test]

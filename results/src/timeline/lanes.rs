@@ -10,7 +10,7 @@ use crate::{
     draw::{
         font,
         palette::Color,
-        scene::{Align, Rect, Scene, Shape},
+        scene::{Align, Rect, Scene, Shape, label_rect},
         signs::{
             FAULT_ALPHA, RADIUS, color_of, draw_cross, draw_mark, draw_ring, draw_striped, draw_term_end,
             mark_of,
@@ -212,14 +212,20 @@ fn draw_client(scene: &mut Scene, view: &View<'_>, layout: &Layout, place: &Plac
     for operation in &operations {
         draw_operation(scene, view, layout, operation, row(operation));
     }
+    let mark = |operation: &Operation| (inside(layout, layout.x(operation.end)), row(operation));
+    let shown = operations.iter().filter(|operation| mark_of(operation).is_some());
+    let moments = view.moments.iter().filter(|moment| moment.process == client);
+    let moments = moments.map(|moment| (inside(layout, layout.x(moment.at)), bottom - 16.0));
+    let marks: Vec<_> = shown.map(|operation| mark(operation)).chain(moments).collect();
     for moment in view.moments.iter().filter(|moment| moment.process == client) {
         let at = (inside(layout, layout.x(moment.at)), bottom - 16.0);
         draw_cross(scene, at, Color::Rejected);
-        label_beside(scene, layout, at, moment.what);
+        label_beside(scene, layout, &Named { at, others: &marks }, at.1, moment.what);
     }
     for operation in operations.iter().rev().filter(|operation| is_worth_words(view, operation)) {
         if let Some(text) = told(operation) {
-            label_beside(scene, layout, (inside(layout, layout.x(operation.end)), row(operation)), &text);
+            let at = mark(operation);
+            label_beside(scene, layout, &Named { at, others: &marks }, at.1, &text);
         }
     }
 }
@@ -258,27 +264,54 @@ fn inside(layout: &Layout, x: f64) -> f64 {
     x.clamp(layout.plot.left + RADIUS + 4.0, layout.plot.right - RADIUS - 4.0)
 }
 
-/// Writes a label to the right of a mark, or to its left, where there is room.
-fn label_beside(scene: &mut Scene, layout: &Layout, (x, y): (f64, f64), text: &str) {
-    let gap = RADIUS + 6.0;
-    let width = font::width(text, LABEL_SIZE);
-    let fits_right = x + gap + width <= layout.plot.right;
-    if fits_right && scene.label((x + gap, y), Align::Left, text, LABEL_SIZE, Color::Ink) {
-        return;
+/// A mark that a label names, among others that it must not seem to name.
+struct Named<'m> {
+    at: (f64, f64),
+    others: &'m [(f64, f64)],
+}
+
+impl Named<'_> {
+    /// Is a label that takes this room nearer to its mark than to any other? From one in its very place nothing tells
+    /// it apart.
+    fn owns(&self, label: &Rect) -> bool {
+        const SAME: f64 = 1.5;
+        const AS_NEAR: f64 = 0.5;
+        let from_label = |(x, y): (f64, f64)| {
+            let (aside, above) = (x - x.clamp(label.left, label.right), y - y.clamp(label.top, label.bottom));
+            let middle = f64::midpoint(label.left, label.right);
+            (aside.hypot(above), (x - middle).hypot(y - label.middle()))
+        };
+        let mine = from_label(self.at);
+        let apart = |other: &&(f64, f64)| (other.0 - self.at.0).hypot(other.1 - self.at.1) > SAME;
+        self.others
+            .iter()
+            .filter(apart)
+            .map(|other| from_label(*other))
+            .all(|other| other.0 > mine.0 + AS_NEAR || (other.0 > mine.0 - AS_NEAR && other.1 > mine.1))
     }
-    if x - gap - width >= layout.plot.left {
-        scene.label((x - gap, y), Align::Right, text, LABEL_SIZE, Color::Ink);
+}
+
+/// Writes a label to the right of a mark, or to its left, where there is room and it is nobody else's.
+fn label_beside(scene: &mut Scene, layout: &Layout, mark: &Named<'_>, y: f64, text: &str) {
+    let (x, gap) = (mark.at.0, RADIUS + 5.0);
+    for (x, align) in [(x + gap, Align::Left), (x - gap, Align::Right)] {
+        let rect = label_rect((x, y), align, text, LABEL_SIZE);
+        let fits = rect.left >= layout.plot.left && rect.right <= layout.plot.right;
+        if fits && mark.owns(&rect) && scene.label((x, y), align, text, LABEL_SIZE, Color::Ink) {
+            return;
+        }
     }
 }
 
 /// Writes a label above a mark, kept within the plot.
-fn label_above(scene: &mut Scene, layout: &Layout, x: f64, y: f64, text: &str) -> bool {
+fn label_above(scene: &mut Scene, layout: &Layout, mark: &Named<'_>, y: f64, text: &str) -> bool {
     let half = font::width(text, LABEL_SIZE) / 2.0 + 1.0;
     if 2.0 * half >= layout.plot.width() {
         return false;
     }
-    let x = x.clamp(layout.plot.left + half, layout.plot.right - half);
-    scene.label((x, y), Align::Center, text, LABEL_SIZE, Color::Ink)
+    let x = mark.at.0.clamp(layout.plot.left + half, layout.plot.right - half);
+    mark.owns(&label_rect((x, y), Align::Center, text, LABEL_SIZE))
+        && scene.label((x, y), Align::Center, text, LABEL_SIZE, Color::Ink)
 }
 
 /// A few words on an operation that is worth some.
@@ -315,12 +348,17 @@ fn draw_key(scene: &mut Scene, view: &View<'_>, layout: &Layout, place: &Place, 
             draw_ring(scene, at);
         }
     }
-    for operation in operations.iter().rev().filter(|operation| operation.f == Function::Write) {
+    // Who wrote is told; readers are not named.
+    let writes = || operations.iter().filter(|operation| operation.f == Function::Write);
+    let place = |operation: &Operation| (inside(layout, layout.x(operation.end)), y);
+    let marks: Vec<_> = writes().map(|operation| place(operation)).collect();
+    for operation in writes().rev() {
         let token = view.token_of(operation).map(|token| format!(" · {token}")).unwrap_or_default();
-        let (x, text) = (inside(layout, layout.x(operation.end)), format!("{}{token}", operation.process));
+        let text = format!("{}{token}", operation.process);
+        let (mark, above) = (Named { at: place(operation), others: &marks }, y - RADIUS - 11.0);
         // Above its mark; where the line of the finding runs there, beside it.
-        if !label_above(scene, layout, x, y - RADIUS - 11.0, &text) {
-            label_beside(scene, layout, (x, y - RADIUS - 11.0), &text);
+        if !label_above(scene, layout, &mark, above, &text) {
+            label_beside(scene, layout, &mark, above, &text);
         }
     }
 }

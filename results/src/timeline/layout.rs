@@ -16,6 +16,8 @@ use crate::{
 const WIDTH: f64 = 1_200.0;
 const MARGIN: f64 = 18.0;
 const TITLE_SIZE: f64 = 15.0;
+const TITLE_ROW: f64 = 20.0;
+const TITLE_ROWS_MAX: usize = 4;
 const TEXT_SIZE: f64 = 12.5;
 /// Labels within lanes.
 pub(super) const LABEL_SIZE: f64 = 11.0;
@@ -61,7 +63,8 @@ pub(super) struct Layout {
     /// The upper left corner of the legend.
     pub(super) legend: (f64, f64),
     window: (u64, u64),
-    title: String,
+    title: Vec<String>,
+    story_top: f64,
     story: Vec<String>,
     footer: Vec<String>,
     footer_top: f64,
@@ -73,7 +76,9 @@ impl Layout {
         let text_width = WIDTH - 2.0 * MARGIN;
         let story =
             story(verdict).map(|text| font::wrap(&text, TEXT_SIZE, text_width, 3)).unwrap_or_default();
-        let finding_row = MARGIN + 24.0 + story.len() as f64 * TEXT_SIZE * 1.4 + 6.0;
+        let title = font::wrap(&title(view, verdict), TITLE_SIZE, text_width, TITLE_ROWS_MAX);
+        let story_top = MARGIN + 4.0 + title.len() as f64 * TITLE_ROW;
+        let finding_row = story_top + story.len() as f64 * TEXT_SIZE * 1.4 + 6.0;
         let lanes_top = finding_row + FINDING_ROW;
         let name_width = lane_names(view).map(|name| font::width(name, TEXT_SIZE)).fold(60.0, f64::max);
         let left = MARGIN + name_width.min(NAME_WIDTH_MAX) + 12.0;
@@ -88,10 +93,22 @@ impl Layout {
         let footer_top = legend.1 + legend::height(super::SIGNS, text_width) + 8.0;
         let footer = font::wrap(&footer(view), LABEL_SIZE, text_width, 3);
         let height = footer_top + footer.len() as f64 * LABEL_SIZE * 1.5 + MARGIN;
-        let title = font::fit(&title(view, verdict), TITLE_SIZE, text_width);
         let window = view.window;
         let (width, height) = (WIDTH, height.ceil());
-        Self { width, height, places, plot, finding_row, legend, window, title, story, footer, footer_top }
+        Self {
+            width,
+            height,
+            places,
+            plot,
+            finding_row,
+            legend,
+            window,
+            title,
+            story_top,
+            story,
+            footer,
+            footer_top,
+        }
     }
 
     pub(super) fn legend_width(&self) -> f64 {
@@ -107,9 +124,12 @@ impl Layout {
 
     /// Draws all that is not data: title, lanes, axis, footer.
     pub(super) fn draw_frame(&self, scene: &mut Scene) {
-        scene.label((MARGIN, MARGIN + 8.0), Align::Left, &self.title, TITLE_SIZE, Color::Ink);
+        for (place, line) in self.title.iter().enumerate() {
+            let y = MARGIN + 8.0 + place as f64 * TITLE_ROW;
+            scene.label((MARGIN, y), Align::Left, line, TITLE_SIZE, Color::Ink);
+        }
         for (place, line) in self.story.iter().enumerate() {
-            let y = MARGIN + 28.0 + place as f64 * TEXT_SIZE * 1.4;
+            let y = self.story_top + 4.0 + place as f64 * TEXT_SIZE * 1.4;
             scene.label((MARGIN, y), Align::Left, line, TEXT_SIZE, Color::Ink);
         }
         for place in &self.places {

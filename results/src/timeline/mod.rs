@@ -93,6 +93,23 @@ mod tests {
     }
 
     #[test]
+    fn the_headline_is_shown_whole() {
+        let mut verdict = samples::stale_write_verdict();
+        verdict.valid = fencepost_checker::verdict::Valid::True;
+        verdict.summary =
+            "no promise was broken in 116 holds and 116 accepted writes, so at 95 % confidence fewer \
+                           than 3 in 100 break one. Beside that: 2 stuck-lock, 11 starvation"
+                .to_owned();
+        let recording = Recording::parse(samples::stale_write().as_bytes()).unwrap();
+        let scene = scene(&recording, Some(&verdict));
+        keep("headline", &scene);
+        assert_tidy(&scene);
+        let lines: Vec<_> = scene.labels.iter().filter(|label| label.size == 15.0).collect();
+        let whole = lines.iter().map(|line| line.text.as_str()).collect::<Vec<_>>().join(" ");
+        assert!(whole.ends_with(&verdict.summary), "{whole}");
+    }
+
+    #[test]
     fn small_and_large_runs_keep_within_bounds() {
         for tenures in [0, 1, 40, 5_000] {
             let text = samples::busy_run(tenures, 6);
@@ -113,6 +130,71 @@ mod tests {
         assert_tidy(&scene);
     }
 
+    /// What a mark's outline says it is: its points, and whether the first is above the others.
+    fn form(points: &[(f64, f64)]) -> &'static str {
+        match points {
+            [tip, side, _] if tip.1 < side.1 => "acquire",
+            [_, _, _] => "release",
+            [tip, side, ..] if tip.1 < side.1 => "renew",
+            _ => "write",
+        }
+    }
+
+    /// Fails where a word on an operation is nearer to a mark of another kind.
+    fn assert_words_stand_by_their_marks(scene: &Scene) {
+        let words = [
+            ("acquired", "acquire"),
+            ("released", "release"),
+            ("was not held", "release"),
+            ("renewed", "renew"),
+            ("wrote", "write"),
+            ("rejected", "write"),
+        ];
+        let marks: Vec<_> = scene
+            .shapes
+            .iter()
+            .filter_map(|shape| match shape {
+                crate::draw::scene::Shape::Polygon { points, color } if *color != Color::Finding => {
+                    let (left, right) = (points.iter().map(|p| p.0), points.iter().map(|p| p.0));
+                    let (top, bottom) = (points.iter().map(|p| p.1), points.iter().map(|p| p.1));
+                    let x = f64::midpoint(left.fold(f64::MAX, f64::min), right.fold(0.0, f64::max));
+                    let y = f64::midpoint(top.fold(f64::MAX, f64::min), bottom.fold(0.0, f64::max));
+                    Some((form(points), x, y))
+                }
+                _ => None,
+            })
+            .collect();
+        for label in &scene.labels {
+            let Some((_, kind)) = words.iter().find(|(word, _)| label.text.starts_with(word)) else {
+                continue;
+            };
+            let distance = |(_, x, y): &(&str, f64, f64)| {
+                let rect = &label.rect;
+                (x - x.clamp(rect.left, rect.right)).hypot(y - y.clamp(rect.top, rect.bottom))
+            };
+            let nearest = marks.iter().map(distance).fold(f64::MAX, f64::min);
+            let near: Vec<_> = marks.iter().filter(|mark| distance(mark) < nearest + 1.6).collect();
+            assert!(near.iter().any(|(form, ..)| form == kind), "{label:?} stands by {near:?}");
+        }
+    }
+
+    #[test]
+    fn words_stand_by_their_own_marks() {
+        let mut script = samples::Script::new();
+        for tenure in 0..12u32 {
+            let (from, attempt) = (20.0 + 60.0 * f64::from(tenure), u64::from(tenure) + 1);
+            script.acquire(from, from + 0.5, "c1", attempt, attempt);
+            script.write(from + 40.0, "c1", attempt, attempt, attempt, "ok");
+            // The next acquire follows at once, always a little later.
+            script.release(from + 59.5 - f64::from(tenure), "c1", attempt, true);
+        }
+        let recording = Recording::parse(script.text().as_bytes()).unwrap();
+        let scene = scene(&recording, None);
+        keep("words", &scene);
+        assert!(texts(&scene).contains(&"released"), "{:?}", texts(&scene));
+        assert_words_stand_by_their_marks(&scene);
+    }
+
     #[test]
     fn no_history_breaks_a_picture() {
         for seed in 0..150 {
@@ -120,6 +202,7 @@ mod tests {
             let recording = Recording::parse(text.as_bytes()).unwrap();
             let scene = scene(&recording, Some(&verdict));
             assert_tidy(&scene);
+            assert_words_stand_by_their_marks(&scene);
             assert!(scene.marks() <= MARKS_MAX, "{} marks for seed {seed}", scene.marks());
             for plot in crate::plots::PLOTS {
                 if let Some(scene) = (plot.scene)(&recording, Some(&verdict)) {

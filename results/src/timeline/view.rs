@@ -56,6 +56,8 @@ pub(super) struct Finding {
     pub(super) witness: BTreeSet<u64>,
     /// The attempts whose holds meet.
     pub(super) attempts: Vec<u64>,
+    /// Those whose holds meet, and who did what proves it.
+    processes: BTreeSet<String>,
 }
 
 impl Finding {
@@ -68,7 +70,13 @@ impl Finding {
         }
         let mut seen = BTreeSet::new();
         attempts.retain(|attempt| seen.insert(*attempt));
-        Self { id: anomaly.id.clone(), at: anomaly.at_ns.min(recording.end), witness, attempts }
+        let mut processes: BTreeSet<String> =
+            anomaly.intervals.iter().map(|meeting| meeting.process.clone()).collect();
+        let of_finding = |operation: &&Operation| {
+            proves(operation, &witness) || operation.attempt.is_some_and(|attempt| seen.contains(&attempt))
+        };
+        processes.extend(recording.operations.iter().filter(of_finding).map(|o| o.process.clone()));
+        Self { id: anomaly.id.clone(), at: anomaly.at_ns.min(recording.end), witness, attempts, processes }
     }
 
     /// Is this operation part of the proof?
@@ -126,7 +134,7 @@ impl<'r> View<'r> {
         let faults: Vec<_> = recording.faults.iter().filter(|fault| inside(fault.begin, fault.end)).collect();
 
         let locks = self.rank(&operations, |operation| operation.lock.clone());
-        let clients = self.rank(&operations, |operation| Some(operation.process.clone()));
+        let clients = self.rank_clients(&operations, &holds);
         let keys = self.rank(&operations, |operation| operation.key.clone());
         self.locks = first_in_order(&locks, LOCKS_MAX);
         self.clients = first_in_order(&clients, CLIENTS_MAX);
@@ -156,17 +164,20 @@ impl<'r> View<'r> {
         let faults_all = faults.len();
         self.faults = faults.into_iter().take(FAULTS_MAX).collect();
         let missing = [
-            (operations_all - self.operations.len(), "operations"),
-            (holds_all - self.holds.len(), "holds"),
-            (faults_all - self.faults.len(), "faults"),
-            (clients.len() - self.clients.len(), "clients"),
-            (locks.len() - self.locks.len(), "locks"),
-            (keys.len().saturating_sub(self.keys.len()), "keys"),
+            (operations_all - self.operations.len(), "operation"),
+            (holds_all - self.holds.len(), "hold"),
+            (faults_all - self.faults.len(), "fault"),
+            (clients.len() - self.clients.len(), "client"),
+            (locks.len() - self.locks.len(), "lock"),
+            (keys.len().saturating_sub(self.keys.len()), "key"),
         ];
         self.left_out = missing
             .iter()
             .filter(|(count, _)| *count > 0)
-            .map(|(count, what)| format!("{} {what}", crate::draw::axis::thousands(*count as u64)))
+            .map(|(count, what)| {
+                let plural = if *count == 1 { "" } else { "s" };
+                format!("{} {what}{plural}", crate::draw::axis::thousands(*count as u64))
+            })
             .collect::<Vec<_>>()
             .join(", ");
     }
@@ -185,6 +196,26 @@ impl<'r> View<'r> {
         let mut names: Vec<_> = weights.into_iter().collect();
         names.sort_by(|a, b| b.1.cmp(&a.1).then_with(|| a.0.cmp(&b.0)));
         names.into_iter().map(|(name, _)| name).collect()
+    }
+
+    /// The clients by importance: those of the finding, then those that hold, then the rest; the busiest first.
+    fn rank_clients(&self, operations: &[&Operation], holds: &[&Hold]) -> Vec<String> {
+        let mut weights: BTreeMap<&str, (bool, bool, usize)> = BTreeMap::new();
+        for operation in operations {
+            weights.entry(&operation.process).or_default().2 += 1;
+        }
+        // A holder that is stopped for the whole window calls nothing in it.
+        for hold in holds {
+            weights.entry(&hold.process).or_default().1 = true;
+        }
+        if let Some(finding) = &self.finding {
+            for (process, weight) in &mut weights {
+                weight.0 = finding.processes.contains(*process);
+            }
+        }
+        let mut names: Vec<_> = weights.into_iter().collect();
+        names.sort_by(|a, b| b.1.cmp(&a.1).then_with(|| a.0.cmp(b.0)));
+        names.into_iter().map(|(name, _)| name.to_owned()).collect()
     }
 
     /// Small for what must be seen.
@@ -275,4 +306,56 @@ fn longest_lease(recording: &Recording) -> u64 {
         .filter_map(|hold| hold.expiries().next().map(|at| at.saturating_sub(hold.called)))
         .max()
         .unwrap_or(0)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::samples::{self, Script};
+
+    /// Twenty clients that only ask, while two hold and one of the story does nothing but hold.
+    fn crowd() -> String {
+        let mut script = Script::new();
+        for client in 10..30u32 {
+            for ask in 0..13u32 {
+                script.busy(
+                    12.0 + 100.0 * f64::from(ask),
+                    &format!("c{client}"),
+                    u64::from(client) * 1_000 + u64::from(ask),
+                );
+            }
+        }
+        script.acquire(10.0, 11.0, "c31", 1, 1);
+        script.acquire(1_020.0, 1_021.0, "c32", 2, 2);
+        script.write(1_060.0, "c32", 2, 2, 1, "ok");
+        script.release(1_064.0, "c32", 2, true);
+        script.acquire(1_100.0, 1_101.0, "c33", 3, 3);
+        script.release(1_110.0, "c33", 3, true);
+        script.text()
+    }
+
+    #[test]
+    fn who_holds_has_a_lane_before_who_only_asks() {
+        let recording = Recording::parse(crowd().as_bytes()).unwrap();
+        let view = View::new(&recording, None);
+        assert_eq!(view.clients.len(), CLIENTS_MAX);
+        for client in ["c31", "c32", "c33"] {
+            assert!(view.clients.iter().any(|shown| shown == client), "{client}: {:?}", view.clients);
+        }
+    }
+
+    #[test]
+    fn who_is_in_the_finding_comes_first() {
+        let recording = Recording::parse(crowd().as_bytes()).unwrap();
+        let mut verdict = samples::stale_write_verdict();
+        let anomaly = &mut verdict.anomalies[0];
+        anomaly.witness.clear();
+        for (meeting, (process, attempt)) in anomaly.intervals.iter_mut().zip([("c31", 1), ("c29", 7)]) {
+            (meeting.process, meeting.attempt) = (process.to_owned(), attempt);
+        }
+        let view = View::new(&recording, Some(&verdict));
+        let operations: Vec<_> = recording.operations.iter().collect();
+        let holds: Vec<_> = recording.holds.iter().collect();
+        assert_eq!(view.rank_clients(&operations, &holds)[..4], ["c31", "c29", "c32", "c33"]);
+    }
 }
