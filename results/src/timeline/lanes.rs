@@ -293,8 +293,9 @@ impl Named<'_> {
 
 /// Writes a label to the right of a mark, or to its left, where there is room and it is nobody else's.
 fn label_beside(scene: &mut Scene, layout: &Layout, mark: &Named<'_>, y: f64, text: &str) {
-    let (x, gap) = (mark.at.0, RADIUS + 5.0);
-    for (x, align) in [(x + gap, Align::Left), (x - gap, Align::Right)] {
+    let (x, wide, narrow) = (mark.at.0, RADIUS + 6.0, RADIUS + 5.0);
+    let places = [wide, narrow].into_iter().flat_map(|gap| [(x + gap, Align::Left), (x - gap, Align::Right)]);
+    for (x, align) in places {
         let rect = label_rect((x, y), align, text, LABEL_SIZE);
         let fits = rect.left >= layout.plot.left && rect.right <= layout.plot.right;
         if fits && mark.owns(&rect) && scene.label((x, y), align, text, LABEL_SIZE, Color::Ink) {
