@@ -3,7 +3,7 @@
 use super::{Analysis, AnomalyKind};
 use crate::{
     case::{Case, Finding, Told, ms},
-    ledger::{MS, Outcome},
+    ledger::{FOREVER, MS, Outcome},
     registry::Item,
     verdict::Severity,
 };
@@ -36,11 +36,13 @@ fn find(case: &Case<'_>) -> Vec<Finding> {
     let mut findings = Vec::new();
     for place in 0..case.tenures.len() as u32 {
         if let Some(flaw) = flaw(case, place) {
+            let dead = matches!(flaw, Flaw::Dead);
             let sound = matches!(flaw, Flaw::Worthless) || case.clock_is_sound();
+            let certain = sound && !(dead && stood_still_at_the_end(case, place));
             let at = case.attempt(place).acquire.end;
-            findings.push(
-                Finding::new(KIND.severity, case, at, [place, place]).if_certain(sound).about(flaw as u32),
-            );
+            let finding = Finding::new(KIND.severity, case, at, [place, place]).if_certain(certain);
+            // That it stood still may be learned later than that it returned.
+            findings.push(finding.if_firm(!dead).about(flaw as u32));
         }
     }
     findings
@@ -64,6 +66,18 @@ fn flaw(case: &Case<'_>, place: u32) -> Option<Flaw> {
     } else {
         None
     }
+}
+
+/// Did the client stand still when the lease ended? Then its library may have returned in time, and the process was
+/// stopped before it could stamp that.
+fn stood_still_at_the_end(case: &Case<'_>, place: u32) -> bool {
+    let (ledger, attempt) = (case.ledger, case.attempt(place));
+    let Some(over) = case.bounds.lease_over(attempt, attempt.acquire.end, false) else { return false };
+    let process = ledger.process_name(attempt.process);
+    let client = ledger.process[attempt.process as usize].client;
+    let covers = |from: u64, until: u64| from <= over && over <= until;
+    ledger.faults.iter().any(|f| f.strikes(process) && covers(f.begin, f.end.unwrap_or(FOREVER)))
+        || ledger.stalls.iter().any(|stall| stall.client == client && covers(stall.from, stall.until))
 }
 
 fn tell(case: &Case<'_>, finding: &Finding) -> Told {
