@@ -168,13 +168,16 @@ fn after_a_demo_was_interrupted() {
 }
 
 #[test]
-fn after_a_panic() {
+fn after_a_panic_at_random_moments() {
     for isolation in ["auto", "reaper"] {
-        let words = [&busy(isolation)[..], &["--panic-after", "700ms"]].concat();
-        let (ended, store) = Marked::start(&words).end();
-        assert_eq!(ended.code, 70, "{ended:?}");
-        assert!(ended.stderr.contains("internal error"), "{ended:?}");
-        still_checks(store.path());
+        for moment in random_moments(3) {
+            let after = format!("{}ms", moment.as_millis());
+            let words = [&busy(isolation)[..], &["--panic-after", &after]].concat();
+            let (ended, store) = Marked::start(&words).end();
+            assert_eq!(ended.code, 70, "after {after}: {ended:?}");
+            assert!(ended.stderr.contains("internal error"), "{ended:?}");
+            still_checks(store.path());
+        }
     }
 }
 
